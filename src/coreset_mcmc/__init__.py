@@ -1,0 +1,1 @@
+"""Bayesian coresets by Markov chain Monte Carlo."""

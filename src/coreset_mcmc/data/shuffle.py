@@ -1,0 +1,71 @@
+"""Uniform rows without replacement in O(S) time and memory, whatever N is.
+
+Sorting N random keys, as ``jax.random.permutation`` does, costs milliseconds at N = 10^5: more than the rest of a
+Coreset MCMC step. Instead a keyed bijection of {0..N-1} is evaluated at the S places that are wanted. It is a
+generalised Feistel network on Z_a x Z_b with a b >= N (Black and Rogaway 2002; Mitchell et al. 2022 shuffle on GPUs
+the same way). With a = ceil(sqrt N) at most one value in sqrt(N) falls outside and is walked on along its cycle.
+Small N uses the exact sort.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.types import Key
+
+EXACT_BELOW = 1_024
+"""Up to this many rows a sort is as fast, and exactly uniform over all permutations."""
+
+NUM_ROUNDS = 8
+"""Luby-Rackoff needs four rounds for a pseudo-random permutation; twice that, because our round function is a hash."""
+
+
+def permuted(key: Key, size: int, places: jax.Array) -> jax.Array:
+    """Where a random permutation of ``range(size)``, fixed by ``key``, sends each of ``places``."""
+    if size <= EXACT_BELOW:
+        return jax.random.permutation(key, size)[places]
+    return _feistel(key, size, places)
+
+
+def without_replacement(key: Key, size: int, count: int) -> jax.Array:
+    """``count`` distinct row numbers below ``size``, uniformly at random."""
+    return permuted(key, size, jnp.arange(count))
+
+
+def _mix(bits: jax.Array) -> jax.Array:
+    """A 32-bit avalanche: each input bit flips each output bit with probability near one half."""
+    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)
+    bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
+    return bits ^ (bits >> 16)
+
+
+def _below(bits: jax.Array, bound: int) -> jax.Array:
+    """Map 32 uniform bits to {0..bound-1} by their upper part, for a bound of at most 2^16."""
+    low, high = bits & 0xFFFF, bits >> 16
+    return (high * bound + ((low * bound) >> 16)) >> 16
+
+
+def _feistel(key: Key, size: int, places: jax.Array) -> jax.Array:
+    rows = math.isqrt(size - 1) + 1
+    columns = -(-size // rows)
+    if size >= 2**31:
+        raise ValueError(f"row numbers are 32-bit: at most {2**31 - 1} rows can be shuffled, got {size}")
+    round_keys = jax.random.bits(key, (NUM_ROUNDS,), jnp.uint32)
+
+    def scramble(value: jax.Array) -> jax.Array:
+        left, right = value // jnp.uint32(columns), value % jnp.uint32(columns)
+        for number in range(NUM_ROUNDS):
+            if number % 2 == 0:
+                left = (left + _below(_mix(right ^ round_keys[number]), rows)) % jnp.uint32(rows)
+            else:
+                right = (right + _below(_mix(left ^ round_keys[number]), columns)) % jnp.uint32(columns)
+        return left * jnp.uint32(columns) + right
+
+    def walk(value: jax.Array) -> jax.Array:
+        return jnp.where(value < size, value, scramble(value))
+
+    first = scramble(places.astype(jnp.uint32))
+    return jax.lax.while_loop(lambda value: jnp.any(value >= size), walk, first).astype(jnp.int32)

@@ -1,0 +1,28 @@
+"""What every engine of data offers to a compiled program.
+
+The array engine holds all rows in memory. Engines that do not (files larger than memory, a cluster) implement the
+same three operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+
+from coreset_mcmc.types import Batch
+
+
+class DataSource(Protocol):
+    """Rows that can be counted, taken by index, and summed over."""
+
+    @property
+    def size(self) -> int:
+        """The number of rows N."""
+
+    def take(self, indices: jax.Array) -> Batch:
+        """The rows at ``indices``, in that order."""
+
+    def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        """``function(batch)`` summed over blocks that together hold each row once, in bounded memory."""

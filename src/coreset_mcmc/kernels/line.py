@@ -1,0 +1,191 @@
+"""Slice sampling on a line, with doubling and its acceptance test (Neal 2003, Figures 4, 5 and 6).
+
+The current point is t = 0 and everything is a scalar coordinate along the line, so no component of the direction is
+ever divided by. BlackJAX has a slice sampler too; its doubling evaluates all 2 (p + 1) bracket ends up front and each
+evaluation is a full one, which makes it several times slower here (``benchmarks/slice_kernels.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.types import Key
+
+LogDensityOnLine = Callable[[jax.Array], jax.Array]
+
+WIDTH_TOLERANCE = 1.1
+"""Neal's guard against rounding when the bracket is halved back down to its initial width."""
+
+
+class LineMove(NamedTuple):
+    """Where the slice sampler went on the line."""
+
+    distance: jax.Array
+    log_density: jax.Array
+    num_evaluations: jax.Array
+    found: jax.Array
+
+
+class Bracket(NamedTuple):
+    left: jax.Array
+    right: jax.Array
+    left_value: jax.Array
+    right_value: jax.Array
+    num_doublings: jax.Array
+
+
+def slice_on_line(
+    key: Key,
+    log_density: LogDensityOnLine,
+    current: jax.Array,
+    *,
+    width: jax.Array | float,
+    max_doublings: int,
+    max_shrinkages: int,
+) -> LineMove:
+    """Draw a new coordinate from the slice through t = 0, whose log-density is ``current``.
+
+    ``log_density`` must return -inf rather than NaN. If ``max_shrinkages`` proposals fail, the chain stays.
+    """
+    uniforms = jax.random.uniform(key, (2 + max_doublings + max_shrinkages,), dtype=current.dtype)
+    level = current + jnp.log(uniforms[0])
+    goes_left = uniforms[2 : 2 + max_doublings] < 0.5
+    bracket = _double(log_density, level, -width * uniforms[1], width, goes_left)
+    move, evaluations = _shrink(log_density, level, current, bracket, width, uniforms[2 + max_doublings :])
+    return move._replace(num_evaluations=2 + bracket.num_doublings + evaluations)
+
+
+def _double(
+    log_density: LogDensityOnLine, level: jax.Array, left: jax.Array, width: jax.Array | float, goes_left: jax.Array
+) -> Bracket:
+    """Figure 4: double the bracket to a random side until both ends are outside the slice."""
+    max_doublings = goes_left.shape[0]
+
+    def must_grow(bracket: Bracket) -> jax.Array:
+        is_inside = (level < bracket.left_value) | (level < bracket.right_value)
+        return is_inside & (bracket.num_doublings < max_doublings)
+
+    def grow(bracket: Bracket) -> Bracket:
+        length = bracket.right - bracket.left
+        to_left = goes_left[bracket.num_doublings]
+        end = jnp.where(to_left, bracket.left - length, bracket.right + length)
+        value = log_density(end)
+        return Bracket(
+            left=jnp.where(to_left, end, bracket.left),
+            right=jnp.where(to_left, bracket.right, end),
+            left_value=jnp.where(to_left, value, bracket.left_value),
+            right_value=jnp.where(to_left, bracket.right_value, value),
+            num_doublings=bracket.num_doublings + 1,
+        )
+
+    right = left + width
+    start = Bracket(left, right, log_density(left), log_density(right), jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(must_grow, grow, start)
+
+
+class _Search(NamedTuple):
+    left: jax.Array
+    right: jax.Array
+    distance: jax.Array
+    log_density: jax.Array
+    num_proposals: jax.Array
+    num_evaluations: jax.Array
+    found: jax.Array
+
+
+def _shrink(
+    log_density: LogDensityOnLine,
+    level: jax.Array,
+    current: jax.Array,
+    bracket: Bracket,
+    width: jax.Array | float,
+    uniforms: jax.Array,
+) -> tuple[LineMove, jax.Array]:
+    """Figure 5: propose within the bracket; a rejected proposal becomes its new end."""
+
+    def must_search(search: _Search) -> jax.Array:
+        return ~search.found & (search.num_proposals < uniforms.shape[0])
+
+    def propose(search: _Search) -> _Search:
+        distance = search.left + uniforms[search.num_proposals] * (search.right - search.left)
+        value = log_density(distance)
+        is_inside = level < value
+        acceptable, evaluations = _acceptable(log_density, level, bracket, distance, width, is_inside)
+        found = is_inside & acceptable
+        return _Search(
+            left=jnp.where(~found & (distance < 0), distance, search.left),
+            right=jnp.where(~found & (distance >= 0), distance, search.right),
+            distance=jnp.where(found, distance, search.distance),
+            log_density=jnp.where(found, value, search.log_density),
+            num_proposals=search.num_proposals + 1,
+            num_evaluations=search.num_evaluations + 1 + evaluations,
+            found=found,
+        )
+
+    none = jnp.zeros((), jnp.int32)
+    start = _Search(bracket.left, bracket.right, jnp.zeros_like(current), current, none, none, jnp.array(False))
+    end = jax.lax.while_loop(must_search, propose, start)
+    return LineMove(end.distance, end.log_density, end.num_evaluations, end.found), end.num_evaluations
+
+
+class _Halving(NamedTuple):
+    left: jax.Array
+    right: jax.Array
+    left_value: jax.Array
+    right_value: jax.Array
+    differs: jax.Array
+    is_acceptable: jax.Array
+    num_evaluations: jax.Array
+
+
+def _acceptable(
+    log_density: LogDensityOnLine,
+    level: jax.Array,
+    bracket: Bracket,
+    distance: jax.Array,
+    width: jax.Array | float,
+    is_inside: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Figure 6: could doubling from ``distance`` have led to the same bracket? Runs only after a doubling.
+
+    Halve the bracket towards the proposal. Once the halves that hold it and the current point differ, an
+    intermediate bracket with both ends outside the slice means that doubling would have stopped there.
+    """
+
+    def must_halve(halving: _Halving) -> jax.Array:
+        is_wide = halving.right - halving.left > WIDTH_TOLERANCE * width
+        return is_inside & halving.is_acceptable & is_wide
+
+    def halve(halving: _Halving) -> _Halving:
+        middle = 0.5 * (halving.left + halving.right)
+        to_left = distance < middle
+        value = log_density(middle)
+        left_value = jnp.where(to_left, halving.left_value, value)
+        right_value = jnp.where(to_left, value, halving.right_value)
+        differs = halving.differs | ((middle > 0) != to_left)
+        stops_here = differs & (level >= left_value) & (level >= right_value)
+        return _Halving(
+            left=jnp.where(to_left, halving.left, middle),
+            right=jnp.where(to_left, middle, halving.right),
+            left_value=left_value,
+            right_value=right_value,
+            differs=differs,
+            is_acceptable=~stops_here,
+            num_evaluations=halving.num_evaluations + 1,
+        )
+
+    start = _Halving(
+        bracket.left,
+        bracket.right,
+        bracket.left_value,
+        bracket.right_value,
+        jnp.array(False),
+        jnp.array(True),
+        jnp.zeros((), jnp.int32),
+    )
+    end = jax.lax.while_loop(must_halve, halve, start)
+    return end.is_acceptable, end.num_evaluations

@@ -1,0 +1,142 @@
+"""Slice kernels: along random directions (hit-and-run) and along the coordinates in turn.
+
+Section 3.2 of the paper recommends slice sampling with doubling because it needs no step size and so follows a target
+that moves with the weights. Defaults are the paper's: initial width 10, at most 20 doublings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from coreset_mcmc.errors import require_count, require_positive
+from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
+from coreset_mcmc.kernels.line import slice_on_line
+from coreset_mcmc.target import CoresetTarget, move
+from coreset_mcmc.types import Key, Position, static
+
+
+class _Progress(NamedTuple):
+    state: KernelState
+    num_evaluations: jax.Array
+    num_found: jax.Array
+
+
+def _slice_along(
+    key: Key,
+    state: KernelState,
+    target: CoresetTarget,
+    num_lines: int,
+    direction_of: Callable[[Key, jax.Array], Position],
+    kernel: HitAndRunSlice | UnivariateSlice,
+) -> tuple[KernelState, KernelInfo]:
+    """Slice moves along ``num_lines`` lines, each through the end point of the one before."""
+    keys = jax.random.split(key, 2 * num_lines).reshape(2, num_lines)
+
+    def one_line(number: jax.Array, progress: _Progress) -> _Progress:
+        position, log_density = progress.state
+        direction = direction_of(keys[0, number], number)
+        went = slice_on_line(
+            keys[1, number],
+            target.along(position, direction),
+            log_density,
+            width=kernel.width,
+            max_doublings=kernel.max_doublings,
+            max_shrinkages=kernel.max_shrinkages,
+        )
+        return _Progress(
+            KernelState(move(position, went.distance, direction), went.log_density),
+            progress.num_evaluations + went.num_evaluations,
+            progress.num_found + went.found,
+        )
+
+    none = jnp.zeros((), jnp.int32)
+    end = jax.lax.fori_loop(0, num_lines, one_line, _Progress(state, none, none))
+    info = KernelInfo(
+        acceptance_rate=end.num_found / num_lines,
+        num_evaluations=end.num_evaluations,
+        diverging=end.num_found < num_lines,
+    )
+    return end.state, info
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class HitAndRunSlice:
+    """Slice moves along uniformly random directions.
+
+    Args:
+        width: initial width of the bracket; it doubles as needed.
+        num_directions: lines in one step (the paper uses one, its follow-up three).
+        max_doublings: cap on the doublings of the bracket.
+        max_shrinkages: cap on the proposals on one line; on reaching it the chain stays and the step is flagged.
+    """
+
+    width: float = 10.0
+    num_directions: int = static(default=1)
+    max_doublings: int = static(default=20)
+    max_shrinkages: int = static(default=100)
+
+    has_data_dependent_loops = True
+    caches_gradient = False
+
+    def __post_init__(self) -> None:
+        require_positive("HitAndRunSlice width", self.width)
+        require_count("num_directions", self.num_directions, at_least=1, fix="Leave it out for one line a step.")
+
+    def check(self, position: Position, target: CoresetTarget) -> None:
+        del target
+        check_continuous("HitAndRunSlice", position)
+
+    def init(self, position: Position, target: CoresetTarget) -> KernelState:
+        return KernelState(position, target.log_density(position))
+
+    def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
+        flat, unravel = ravel_pytree(state.position)
+
+        def random_direction(direction_key: Key, number: jax.Array) -> Position:
+            del number
+            noise = jax.random.normal(direction_key, flat.shape, flat.dtype)
+            return unravel(noise / jnp.linalg.norm(noise))
+
+        return _slice_along(key, state, target, self.num_directions, random_direction, self)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class UnivariateSlice:
+    """Slice moves along each coordinate in turn; one step is one pass over all of them.
+
+    Arguments as for :class:`HitAndRunSlice`.
+    """
+
+    width: float = 10.0
+    max_doublings: int = static(default=20)
+    max_shrinkages: int = static(default=100)
+
+    has_data_dependent_loops = True
+    caches_gradient = False
+
+    def __post_init__(self) -> None:
+        require_positive("UnivariateSlice width", self.width)
+
+    def check(self, position: Position, target: CoresetTarget) -> None:
+        del target
+        check_continuous("UnivariateSlice", position)
+
+    def init(self, position: Position, target: CoresetTarget) -> KernelState:
+        return KernelState(position, target.log_density(position))
+
+    def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
+        flat, unravel = ravel_pytree(state.position)
+
+        def coordinate_direction(direction_key: Key, number: jax.Array) -> Position:
+            del direction_key
+            return unravel(jax.nn.one_hot(number, flat.size, dtype=flat.dtype))
+
+        return _slice_along(key, state, target, flat.size, coordinate_direction, self)

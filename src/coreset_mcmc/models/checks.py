@@ -1,0 +1,47 @@
+"""Checks of the data that the ready-made models share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coreset_mcmc.errors import InputError, require
+
+
+def regression_columns(data: Any, num_features: int) -> tuple[np.ndarray, np.ndarray]:
+    """The design and the response of ``{"x": (N, p), "y": (N,)}``, or an error that says what is missing."""
+    if not (isinstance(data, dict) and {"x", "y"} <= set(data)):
+        got = f"keys {sorted(map(str, data))}" if isinstance(data, dict) else type(data).__name__
+        raise InputError(
+            "regression data",
+            got=got,
+            expected='a mapping {"x": (N, p) features, "y": (N,) response}',
+            fix='Pass data={"x": features, "y": response}; the model adds the intercept.',
+        )
+    x, y = np.asarray(data["x"]), np.asarray(data["y"])
+    require(
+        x.ndim == 2 and x.shape[1] == num_features,
+        "features x",
+        got=f"shape {x.shape}",
+        expected=f"shape (N, {num_features})",
+        fix=f"Build the model with as many features as x has columns, without the intercept (here {num_features}).",
+    )
+    require(
+        y.ndim == 1,
+        "response y",
+        got=f"shape {y.shape}",
+        expected="shape (N,)",
+        fix="Flatten the response to one value per row.",
+    )
+    return x, y
+
+
+def check_support(y: np.ndarray, inside: np.ndarray, *, expected: str, fix: str) -> None:
+    """Raise unless every response lies in the support; name the first that does not."""
+    if not inside.all():
+        first = int(np.argmin(inside))
+        count = int((~inside).sum())
+        raise InputError(
+            "response y", got=f"{count} rows outside, first y[{first}] = {y[first]!r}", expected=expected, fix=fix
+        )

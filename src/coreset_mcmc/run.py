@@ -1,0 +1,290 @@
+"""The one driver of every method: compiled chunks, progress, callbacks, counters, interruption and checkpoints.
+
+A method has ``init(key, problem) -> state`` and ``step(key, state, problem) -> (state, info)``. The state has a boolean
+``done``; the info has ``num_evaluations`` and ``status``. The random key of a step depends on its number alone, so
+neither the size of the chunks nor a checkpoint in between changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from coreset_mcmc.checkpoint import Checkpoint, Snapshot, load, save
+from coreset_mcmc.errors import RunError
+from coreset_mcmc.precision import double_precision
+from coreset_mcmc.progress import ProgressBar
+from coreset_mcmc.status import Status
+from coreset_mcmc.types import Key
+
+CAPACITY = 512
+"""Most steps in one chunk: the length of the buffers that collect the info."""
+
+CHUNK_SECONDS = 0.25
+"""Aim for chunks of this length: often enough to feel live, rarely enough to cost nothing."""
+
+
+class Method(Protocol):
+    """A coreset construction or sampler that the driver can run."""
+
+    name: str
+
+    def init(self, key: Key, problem: Any) -> Any: ...
+
+    def step(self, key: Key, state: Any, problem: Any) -> tuple[Any, Any]: ...
+
+    def describe(self, info: Any) -> str:
+        """A live line for the progress bar, from the info of the latest chunk."""
+
+
+class Event(NamedTuple):
+    """What a callback is told after each chunk."""
+
+    num_steps: int
+    state: Any
+    info: Any
+    """The info of the chunk's steps, with a leading step axis."""
+    seconds: float
+
+
+Callback = Callable[[Event], bool | None]
+"""Called after each chunk; returning True stops the run."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished, converged or interrupted run."""
+
+    state: Any
+    history: Any
+    """The info of every step, with a leading step axis."""
+    record: Any
+    """What ``record(state)`` returned at every ``record_every``-th step, or None."""
+    num_steps: int
+    num_evaluations: int
+    seconds: float
+    """Time spent stepping, over all resumed parts; compilation is apart."""
+    compile_seconds: float
+    reason: str
+    """Why it ended: "total reached", "converged", "stopped by a callback" or "interrupted"."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self.reason == "interrupted"
+
+
+@partial(jax.jit, static_argnames=("record", "capacity"))
+def _chunk(
+    method: Any,
+    problem: Any,
+    key: Key,
+    state: Any,
+    start: jax.Array,
+    length: jax.Array,
+    *,
+    record: Callable[[Any], Any] | None,
+    capacity: int,
+) -> tuple[Any, Any, jax.Array]:
+    """Up to ``length`` steps from step number ``start``; zero steps compile and do nothing."""
+
+    def observe(state: Any, info: Any) -> Any:
+        return info, record(state) if record is not None else None
+
+    _, info_shape = jax.eval_shape(method.step, key, state, problem)
+    shapes = jax.eval_shape(observe, state, info_shape)
+    buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
+
+    def go_on(carry: tuple[jax.Array, Any, Any]) -> jax.Array:
+        number, state, _ = carry
+        return (number < length) & ~state.done
+
+    def one_step(carry: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
+        number, state, buffers = carry
+        state, info = method.step(jax.random.fold_in(key, start + number), state, problem)
+        buffers = jax.tree.map(lambda buffer, leaf: buffer.at[number].set(leaf), buffers, observe(state, info))
+        return number + 1, state, buffers
+
+    number, state, buffers = jax.lax.while_loop(go_on, one_step, (jnp.zeros((), jnp.int32), state, buffers))
+    return state, buffers, number
+
+
+class _History:
+    """Chunks of info and records on the host."""
+
+    def __init__(self, record_every: int) -> None:
+        self.record_every = record_every
+        self.infos: list[Any] = []
+        self.records: list[Any] = []
+        self.num_steps = 0
+        self.num_evaluations = 0
+
+    def append(self, info: Any, record: Any, count: int) -> Any:
+        info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
+        is_kept = (self.num_steps + 1 + np.arange(count)) % self.record_every == 0
+        self.infos.append(info)
+        self.records.append(jax.tree.map(lambda leaf: np.asarray(leaf)[:count][is_kept], record))
+        self.num_steps += count
+        self.num_evaluations += int(np.sum(info.num_evaluations, dtype=np.int64))
+        return info
+
+    def joined(self) -> tuple[Any, Any]:
+        def join(parts: list[Any]) -> Any:
+            return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+        self.infos, self.records = [join(self.infos)], [join(self.records)]
+        return self.infos[0], self.records[0]
+
+
+@double_precision
+def run(
+    method: Method,
+    problem: Any,
+    key: Key,
+    *,
+    num_steps: int,
+    callbacks: Sequence[Callback] = (),
+    progressbar: bool = False,
+    description: str | None = None,
+    checkpoint: Checkpoint | None = None,
+    fingerprint: str = "",
+    record: Callable[[Any], Any] | None = None,
+    record_every: int = 1,
+) -> Run:
+    """Run ``method`` until ``num_steps`` in all, or until its state says that it is done.
+
+    Args:
+        callbacks: called after each chunk of steps; one that returns True stops the run.
+        checkpoint: save there as the run goes on, and resume from there if the file exists.
+        fingerprint: what a resumed checkpoint must match.
+        record: a function of the state, evaluated after each step and kept every ``record_every`` steps.
+    """
+    init_key, step_key = jax.random.split(key)
+    state = jax.jit(lambda method, problem, key: method.init(key, problem))(method, problem, init_key)
+    advance = partial(_chunk, method, problem, step_key, record=record, capacity=CAPACITY)
+    history = _History(record_every)
+
+    began = time.perf_counter()
+    state, (info, recorded), _ = jax.block_until_ready(advance(state, jnp.int64(0), jnp.int32(0)))
+    compile_seconds = time.perf_counter() - began
+    history.append(info, recorded, 0)
+
+    seconds = 0.0
+    if checkpoint is not None and _exists(checkpoint):
+        state, seconds = _resume(checkpoint, fingerprint, state, history)
+
+    reason = "total reached"
+    length = 1
+    last_save = time.perf_counter()
+    with (
+        _interruptions() as interrupted,
+        ProgressBar(description or method.name, num_steps, enabled=progressbar) as bar,
+    ):
+        while history.num_steps < num_steps and not bool(state.done):
+            began = time.perf_counter()
+            length = min(length, num_steps - history.num_steps)
+            state, (info, recorded), taken = jax.block_until_ready(
+                advance(state, jnp.int64(history.num_steps), jnp.int32(length))
+            )
+            elapsed = time.perf_counter() - began
+            seconds += elapsed
+            info = history.append(info, recorded, int(taken))
+            _raise_on_status(method, info.status, history.num_steps - int(taken))
+            bar.update(history.num_steps, method.describe(info))
+            length = int(np.clip(length * CHUNK_SECONDS / max(elapsed, 1e-6), 1, min(CAPACITY, 4 * length)))
+            if checkpoint is not None and time.perf_counter() - last_save >= checkpoint.seconds:
+                _save(checkpoint, fingerprint, state, history, seconds)
+                last_save = time.perf_counter()
+            event = Event(history.num_steps, state, info, seconds)
+            if any([callback(event) for callback in callbacks]):
+                reason = "stopped by a callback"
+                break
+            if interrupted.is_set():
+                reason = "interrupted"
+                break
+        if bool(state.done):
+            reason = "converged" if history.num_steps < num_steps else "total reached"
+        if history.num_steps:
+            bar.finish(history.num_steps, f"{method.describe(history.infos[-1])} ({reason})")
+    if checkpoint is not None:
+        _save(checkpoint, fingerprint, state, history, seconds)
+    infos, records = history.joined()
+    return Run(
+        state=state,
+        history=infos,
+        record=records if record is not None else None,
+        num_steps=history.num_steps,
+        num_evaluations=history.num_evaluations,
+        seconds=seconds,
+        compile_seconds=compile_seconds,
+        reason=reason,
+    )
+
+
+def _raise_on_status(method: Method, status: np.ndarray, first_step: int) -> None:
+    if status.any():
+        place = int(np.flatnonzero(status)[0])
+        raise RunError(f"{method.name}, step {first_step + place + 1}: {Status(int(status[place])).message}")
+
+
+@contextmanager
+def _interruptions() -> Iterator[threading.Event]:
+    """The first Ctrl-C asks the run to end after the current chunk; the second one raises as usual."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    previous = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _exists(checkpoint: Checkpoint) -> bool:
+    from pathlib import Path
+
+    return Path(checkpoint.path).exists()
+
+
+def _save(checkpoint: Checkpoint, fingerprint: str, state: Any, history: _History, seconds: float) -> None:
+    infos, records = history.joined()
+    header = {
+        "fingerprint": fingerprint,
+        "num_steps": history.num_steps,
+        "num_evaluations": history.num_evaluations,
+        "seconds": seconds,
+        "jax": jax.__version__,
+    }
+    trees = {"state": state, "history": infos, "record": records}
+    leaves = {name: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for name, tree in trees.items()}
+    save(checkpoint.path, Snapshot(header, leaves))
+
+
+def _resume(checkpoint: Checkpoint, fingerprint: str, state: Any, history: _History) -> tuple[Any, float]:
+    """Put the saved leaves back into the structures of a fresh state and history."""
+    snapshot = load(checkpoint.path, expected_fingerprint=fingerprint)
+
+    def restore(name: str, like: Any) -> Any:
+        return jax.tree.unflatten(jax.tree.structure(like), snapshot.trees.get(name, []))
+
+    history.infos = [restore("history", history.infos[0])]
+    history.records = [restore("record", history.records[0])]
+    history.num_steps = snapshot.header["num_steps"]
+    history.num_evaluations = snapshot.header["num_evaluations"]
+    return jax.tree.map(jnp.asarray, restore("state", state)), snapshot.header["seconds"]

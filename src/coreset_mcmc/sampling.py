@@ -1,0 +1,74 @@
+"""Draws from a fixed target: the chains go on with the weights frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, step_chains
+from coreset_mcmc.status import Status
+from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.types import Key, Position
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class SamplingProblem:
+    """A target that stays, and where each chain starts."""
+
+    target: CoresetTarget
+    initial_positions: Position
+
+
+class SamplingState(NamedTuple):
+    chains: Any
+    done: jax.Array
+
+
+class SamplingInfo(NamedTuple):
+    """One draw of each chain, and how it came about."""
+
+    position: Position
+    log_density: jax.Array
+    acceptance_rate: jax.Array
+    diverging: jax.Array
+    num_steps: jax.Array
+    num_evaluations: jax.Array
+    status: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class FrozenSampling:
+    """Run a kernel on a fixed target, one step for each draw."""
+
+    kernel: Kernel
+
+    name = "sampling"
+
+    def init(self, key: Key, problem: SamplingProblem) -> SamplingState:
+        del key
+        return SamplingState(init_chains(self.kernel, problem.initial_positions, problem.target), jnp.array(False))
+
+    def step(self, key: Key, state: SamplingState, problem: SamplingProblem) -> tuple[SamplingState, SamplingInfo]:
+        chains, info = step_chains(self.kernel, key, state.chains, problem.target)
+        log_density = log_density_of(chains)
+        rows = problem.target.weights.shape[0]
+        sampling_info = SamplingInfo(
+            position=chains.position,
+            log_density=log_density,
+            acceptance_rate=info.acceptance_rate,
+            diverging=info.diverging,
+            num_steps=info.num_evaluations,
+            num_evaluations=rows * jnp.sum(info.num_evaluations, dtype=jnp.int64),
+            status=jnp.where(jnp.any(log_density == -jnp.inf), Status.CHAIN_LOST.value, Status.OK.value),
+        )
+        return SamplingState(chains, state.done), sampling_info
+
+    def describe(self, info: SamplingInfo) -> str:
+        """The progress bar shows how sampling goes."""
+        count = int(info.diverging.sum())
+        return f"{count} divergences" if count else f"log density {info.log_density[-1].mean():.4g}"
