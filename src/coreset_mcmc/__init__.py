@@ -1,1 +1,53 @@
-"""Bayesian coresets by Markov chain Monte Carlo."""
+"""Bayesian coresets by Markov chain Monte Carlo.
+
+A coreset is a small weighted subset of rows whose posterior stands in for the full one. ``fit`` goes from a model and
+data to draws; the modules below hold the parts that can be exchanged.
+"""
+
+from importlib.metadata import version
+
+from coreset_mcmc import kernels, metrics, models, selection
+from coreset_mcmc.checkpoint import Checkpoint
+from coreset_mcmc.coresets import CoresetMCMC
+from coreset_mcmc.errors import CheckpointError, InputError, RunError
+from coreset_mcmc.fit import fit
+from coreset_mcmc.kernels import from_blackjax
+from coreset_mcmc.model import LinearPredictor, Model
+from coreset_mcmc.result import Coreset, Cost, Fit, load
+from coreset_mcmc.weights import optimizers
+from coreset_mcmc.weights.epochs import DoublingEpochs
+from coreset_mcmc.weights.hot_start import HotStart
+from coreset_mcmc.weights.minibatch import RandomOrderScan, WithoutReplacement
+from coreset_mcmc.weights.projections import Affine, Box, NonNegative, Simplex
+
+__version__ = version("coreset-mcmc")
+
+__all__ = [
+    "Affine",
+    "Box",
+    "Checkpoint",
+    "CheckpointError",
+    "Coreset",
+    "CoresetMCMC",
+    "Cost",
+    "DoublingEpochs",
+    "Fit",
+    "HotStart",
+    "InputError",
+    "LinearPredictor",
+    "Model",
+    "NonNegative",
+    "RandomOrderScan",
+    "RunError",
+    "Simplex",
+    "WithoutReplacement",
+    "__version__",
+    "fit",
+    "from_blackjax",
+    "kernels",
+    "load",
+    "metrics",
+    "models",
+    "optimizers",
+    "selection",
+]

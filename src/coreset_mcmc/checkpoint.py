@@ -14,6 +14,7 @@ import tempfile
 import zipfile
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import CellType, FunctionType
 from typing import Any
 
 import jax
@@ -65,23 +66,27 @@ def describe(value: Any) -> Any:
             for field in fields(value)
             if field.name != "num_iterations"
         }
-        return {"type": type(value).__qualname__, **settings}
-    if isinstance(value, np.ndarray | jax.Array):
+        description: Any = {"type": type(value).__qualname__, **settings}
+    elif isinstance(value, np.ndarray | jax.Array):
         array = np.asarray(value)
-        return [str(array.dtype), list(array.shape), hashlib.blake2b(_bytes_of(array), digest_size=16).hexdigest()]
-    if isinstance(value, dict):
-        return {str(key): describe(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [describe(item) for item in value]
-    if callable(value) and hasattr(value, "__code__"):
-        return [value.__module__, value.__qualname__, _code_digest(value.__code__), describe(value.__closure__ or ())]
-    if hasattr(value, "cell_contents"):
-        return describe(value.cell_contents)
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+        digest = hashlib.blake2b(_bytes_of(array), digest_size=16).hexdigest()
+        description = [str(array.dtype), list(array.shape), digest]
+    elif isinstance(value, dict):
+        description = {str(key): describe(item) for key, item in value.items()}
+    elif isinstance(value, list | tuple):
+        description = [describe(item) for item in value]
+    elif isinstance(value, CellType):
+        description = describe(value.cell_contents)
+    elif isinstance(value, FunctionType):
+        closure = describe(value.__closure__ or ())
+        description = [value.__module__, value.__qualname__, _code_digest(value.__code__), closure]
+    else:
+        description = value if isinstance(value, str | int | float | None) else repr(value)
+    return description
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:
-    return memoryview(np.ascontiguousarray(array)).cast("B") if array.size else memoryview(b"")
+    return np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
 
 
 def _code_digest(code: Any) -> str:
@@ -98,7 +103,7 @@ def save(path: Path | str, snapshot: Snapshot) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, **{HEADER: header, **arrays})
+            np.savez(file, allow_pickle=False, **{HEADER: header, **arrays})
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -12,7 +12,6 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.text import Text
@@ -27,17 +26,16 @@ class _RateColumn(ProgressColumn):
 class ProgressBar:
     """One bar: steps done, rate, time left, and a live line from the method."""
 
-    def __init__(self, description: str, total: int, *, enabled: bool) -> None:
+    def __init__(self, description: str, total: int, *, enabled: bool, transient: bool = False) -> None:
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=12),
             MofNCompleteColumn(),
             _RateColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
             TextColumn("{task.fields[note]}"),
             disable=not enabled,
+            transient=transient,
         )
         self._task = self._bar.add_task(description, total=total, note="compiling")
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -155,6 +156,7 @@ def run(
     callbacks: Sequence[Callback] = (),
     progressbar: bool = False,
     description: str | None = None,
+    transient: bool = False,
     checkpoint: Checkpoint | None = None,
     fingerprint: str = "",
     record: Callable[[Any], Any] | None = None,
@@ -163,6 +165,7 @@ def run(
     """Run ``method`` until ``num_steps`` in all, or until its state says that it is done.
 
     Args:
+        transient: remove the progress bar when the run is over.
         callbacks: called after each chunk of steps; one that returns True stops the run.
         checkpoint: save there as the run goes on, and resume from there if the file exists.
         fingerprint: what a resumed checkpoint must match.
@@ -179,7 +182,7 @@ def run(
     history.append(info, recorded, 0)
 
     seconds = 0.0
-    if checkpoint is not None and _exists(checkpoint):
+    if checkpoint is not None and Path(checkpoint.path).exists():
         state, seconds = _resume(checkpoint, fingerprint, state, history)
 
     reason = "total reached"
@@ -187,7 +190,7 @@ def run(
     last_save = time.perf_counter()
     with (
         _interruptions() as interrupted,
-        ProgressBar(description or method.name, num_steps, enabled=progressbar) as bar,
+        ProgressBar(description or method.name, num_steps, enabled=progressbar, transient=transient) as bar,
     ):
         while history.num_steps < num_steps and not bool(state.done):
             began = time.perf_counter()
@@ -205,7 +208,7 @@ def run(
                 _save(checkpoint, fingerprint, state, history, seconds)
                 last_save = time.perf_counter()
             event = Event(history.num_steps, state, info, seconds)
-            if any([callback(event) for callback in callbacks]):
+            if any(callback(event) for callback in callbacks):
                 reason = "stopped by a callback"
                 break
             if interrupted.is_set():
@@ -254,12 +257,6 @@ def _interruptions() -> Iterator[threading.Event]:
         yield asked
     finally:
         signal.signal(signal.SIGINT, previous)
-
-
-def _exists(checkpoint: Checkpoint) -> bool:
-    from pathlib import Path
-
-    return Path(checkpoint.path).exists()
 
 
 def _save(checkpoint: Checkpoint, fingerprint: str, state: Any, history: _History, seconds: float) -> None:

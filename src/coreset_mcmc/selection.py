@@ -94,10 +94,7 @@ class Stratified:
             generator.choice(np.flatnonzero(membership == stratum), share, replace=False)
             for stratum, share in enumerate(shares)
         ]
-        if self.weights == "uniform":
-            weights = np.full(count, size / count)
-        else:
-            weights = np.repeat(sizes / shares, shares)
+        weights = np.full(count, size / count) if self.weights == "uniform" else np.repeat(sizes / shares, shares)
         return SelectedRows(np.concatenate(chosen), weights)
 
     def _labels(self, batch: Batch, size: int) -> np.ndarray:
@@ -135,14 +132,14 @@ class Stratified:
 
 
 def equal_shares(sizes: np.ndarray, count: int) -> np.ndarray:
-    """Split ``count`` over strata as equally as their sizes allow; the last (highest) label gets the odd row."""
+    """Split ``count`` over strata as equally as their sizes allow; the last (highest) labels get the odd rows."""
     shares = np.zeros(len(sizes), dtype=int)
     while (missing := count - shares.sum()) > 0:
         is_open = shares < sizes
-        portion, odd = divmod(missing, int(is_open.sum()))
-        extra = np.where(is_open, portion, 0)
-        extra[np.flatnonzero(is_open)[::-1][:odd]] += 1
-        shares = np.minimum(shares + extra, sizes)
+        portion = missing // is_open.sum()
+        if portion == 0:
+            shares[np.flatnonzero(is_open)[-missing:]] += 1
+        shares = np.minimum(shares + np.where(is_open, portion, 0), sizes)
     return shares
 
 

@@ -8,6 +8,7 @@ projection; equation (5) has it.)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.status import Status
 from coreset_mcmc.types import Key, static
-from coreset_mcmc.weights.convergence import Convergence
+from coreset_mcmc.weights.epochs import DoublingEpochs
 from coreset_mcmc.weights.gradient import (
     DataSums,
     GradientEstimate,
@@ -46,7 +47,7 @@ class CoresetMCMCState(NamedTuple):
     optimizer: Any
     minibatches: Any
     hot_start: Any
-    convergence: Any
+    epochs: Any
     iteration: jax.Array
     num_updates: jax.Array
     done: jax.Array
@@ -58,7 +59,7 @@ class CoresetMCMCInfo(NamedTuple):
     gradient_norm: jax.Array
     """NaN in an iteration without a weight update."""
     kl_estimate: jax.Array
-    """Half the residual variance at the last convergence check; NaN before it."""
+    """The estimate for the best weights so far, from checks at the end of epochs; NaN before the first."""
     log_density: jax.Array
     """(K,), under the weights that moved the chains."""
     acceptance_rate: jax.Array
@@ -90,7 +91,7 @@ class CoresetMCMC:
         burn_in: iterations with the weights held first, or a :class:`HotStart` test that decides.
         delay: kernel steps for each weight update.
         minibatches: how the S rows are drawn.
-        convergence: stop before ``num_iterations`` when the estimated KL says so.
+        epochs: restart, average and stop by the estimated KL; ``None`` runs all of ``num_iterations`` in one go.
     """
 
     kernel: Kernel = HitAndRunSlice()
@@ -102,7 +103,7 @@ class CoresetMCMC:
     burn_in: int | HotStart = 0
     delay: int = static(default=1)
     minibatches: Minibatches = WithoutReplacement()
-    convergence: Convergence | None = None
+    epochs: DoublingEpochs | None = None
 
     name = "coreset_mcmc"
 
@@ -151,14 +152,13 @@ class CoresetMCMC:
     def init(self, key: Key, problem: Problem) -> CoresetMCMCState:
         weights = self.feasible_set.project(problem.initial_weights, problem.data.size)
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
-        is_tested = isinstance(self.burn_in, HotStart)
         return CoresetMCMCState(
             weights=weights,
             chains=init_chains(self.kernel, positions, problem.target(weights)),
             optimizer=self.optimizer.init(weights),
             minibatches=self.minibatches.init(key),
-            hot_start=self.burn_in.init(self.num_chains, weights.dtype) if is_tested else (),
-            convergence=self.convergence.init(positions) if self.convergence is not None else (),
+            hot_start=self.burn_in.init(self.num_chains, weights.dtype) if isinstance(self.burn_in, HotStart) else (),
+            epochs=self.epochs.init(weights, positions) if self.epochs is not None else (),
             iteration=jnp.zeros((), jnp.int32),
             num_updates=jnp.zeros((), jnp.int32),
             done=jnp.array(False),
@@ -192,19 +192,25 @@ class CoresetMCMC:
         )
         return updated.state, info
 
+    def final_weights(self, state: CoresetMCMCState) -> jax.Array:
+        """The best weights that a check has seen, or the current ones if there was none."""
+        if self.epochs is None:
+            return state.weights
+        return jnp.where(state.epochs.num_checks > 0, state.epochs.best_weights, state.weights)
+
     def describe(self, info: CoresetMCMCInfo) -> str:
         """A live sign of convergence for the progress bar, from the info of the latest iterations."""
         estimate = info.kl_estimate[-1]
-        if estimate == estimate:
+        if math.isfinite(estimate):
             return f"estimated KL {estimate:.3g}"
         norm = info.gradient_norm[-1]
-        return f"gradient norm {norm:.2g}" if norm == norm else "holding the weights"
+        return f"gradient norm {norm:.2g}" if math.isfinite(norm) else "holding the weights"
 
     def _is_update_due(self, state: CoresetMCMCState, log_density: jax.Array) -> tuple[CoresetMCMCState, jax.Array]:
         if isinstance(self.burn_in, HotStart):
             dimension = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], state.chains.position))[0].size
             hot_start = self.burn_in.update(state.hot_start, log_density, dimension)
-            since = state.iteration - hot_start.count
+            since = state.iteration - hot_start.num_iterations
             return state._replace(hot_start=hot_start), hot_start.is_over & (since % self.delay == 0)
         since = state.iteration - self.burn_in
         return state, (since > 0) & (since % self.delay == 0)
@@ -218,22 +224,16 @@ class CoresetMCMC:
         gradient = jnp.where(is_finite, estimate.gradient, 0.0)
         steps, optimizer = self.optimizer.update(gradient, state.optimizer, state.weights)
         weights = self.feasible_set.project(optax.apply_updates(state.weights, steps), problem.data.size)
-        target = problem.target(weights)
         moved = state._replace(
-            weights=weights,
-            chains=restart_chains(self.kernel, state.chains, target),
-            optimizer=optimizer,
-            minibatches=minibatches,
-            num_updates=state.num_updates + 1,
+            weights=weights, optimizer=optimizer, minibatches=minibatches, num_updates=state.num_updates + 1
         )
+        moved, num_checked = self._end_epoch(moved, problem)
+        chains = restart_chains(self.kernel, moved.chains, problem.target(moved.weights))
         num_evaluations = self.num_chains * (problem.coreset_size * (1 + self.kernel.caches_gradient) + num_rows)
-        moved, num_checked = self._check_convergence(moved, problem)
         return _Update(
-            moved._replace(done=moved.done | (moved.num_updates >= self.num_iterations)),
+            moved._replace(chains=chains, done=moved.done | (moved.num_updates >= self.num_iterations)),
             _norm(estimate, is_finite),
-            jnp.where(is_finite, _status(log_density_of(moved.chains)), Status.GRADIENT_NOT_FINITE.value).astype(
-                jnp.int32
-            ),
+            jnp.where(is_finite, _status(log_density_of(chains)), Status.GRADIENT_NOT_FINITE.value).astype(jnp.int32),
             _none() + num_evaluations + num_checked,
         )
 
@@ -246,21 +246,30 @@ class CoresetMCMC:
         sums = minibatch_sums(problem.model, state.chains.position, problem.data.take(rows), size)
         return minibatches, sums, self.subsample_size
 
-    def _check_convergence(self, state: CoresetMCMCState, problem: Problem) -> tuple[CoresetMCMCState, Any]:
-        if self.convergence is None:
+    def _end_epoch(self, state: CoresetMCMCState, problem: Problem) -> tuple[CoresetMCMCState, Any]:
+        """At the end of an epoch: check, restart the optimiser from the best weights, perhaps stop."""
+        schedule = self.epochs
+        if schedule is None:
             return state, 0
-        before = state.convergence.num_checks
-        convergence = self.convergence.update(
-            state.convergence, state.num_updates, state.chains.position, problem.data, problem.target(state.weights)
-        )
-        rows_in_check = self.convergence.num_draws * (problem.data.size + problem.coreset_size)
-        num_evaluations = (convergence.num_checks - before).astype(_none().dtype) * rows_in_check
-        return state._replace(convergence=convergence, done=state.done | convergence.has_converged), num_evaluations
+        epochs, is_over = schedule.observe(state.epochs, state.num_updates, state.weights, state.chains.position)
+
+        def finish() -> CoresetMCMCState:
+            finished, weights = schedule.finish(epochs, state.num_updates, state.weights, problem)
+            return state._replace(
+                weights=weights,
+                optimizer=self.optimizer.init(weights),
+                epochs=finished,
+                done=state.done | finished.has_converged,
+            )
+
+        rows_in_check = schedule.num_draws * (problem.data.size + problem.coreset_size)
+        ended = jax.lax.cond(is_over, finish, lambda: state._replace(epochs=epochs))
+        return ended, is_over.astype(_none().dtype) * rows_in_check
 
     def _kl_estimate(self, state: CoresetMCMCState) -> jax.Array:
-        if self.convergence is None:
+        if self.epochs is None:
             return jnp.asarray(jnp.nan, state.weights.dtype)
-        return state.convergence.estimate
+        return state.epochs.best_estimate
 
 
 def _none() -> jax.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from coreset_mcmc.types import Batch
 def to_batch(data: Any) -> Batch:
     """A DataFrame becomes a mapping from column names to arrays; a pytree keeps its structure."""
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):
-        repeated = sorted({str(name) for name in data.columns[data.columns.duplicated()]})
+        repeated = sorted(name for name, count in Counter(map(str, data.columns)).items() if count > 1)
         require(
             not repeated,
             "data frame",
@@ -68,15 +69,15 @@ def _check_leaf(name: str, leaf: np.ndarray) -> None:
         fix="Constants belong in the model, not in the data.",
     )
     require(
-        np.issubdtype(leaf.dtype, np.number) or leaf.dtype == bool,
+        leaf.dtype == bool or (np.issubdtype(leaf.dtype, np.number) and not np.iscomplexobj(leaf)),
         name,
         got=f"dtype {leaf.dtype}",
-        expected="numbers or booleans",
+        expected="real numbers or booleans",
         fix="Encode text, dates and categories as numbers first, e.g. pandas.factorize or one-hot columns.",
     )
     if not np.issubdtype(leaf.dtype, np.floating):
         return
-    is_bad = ~np.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1)
+    is_bad = ~np.isfinite(leaf).all(axis=tuple(range(1, leaf.ndim)))
     if is_bad.any():
         rows = np.flatnonzero(is_bad)
         raise InputError(

@@ -124,7 +124,7 @@ def _default_proposal(build_function: Callable[..., Any]) -> dict[str, Any]:
 def _check_parameters(name: str, kernel: Callable[..., Any], given: dict[str, Any]) -> None:
     """Name missing and unknown parameters before anything is compiled."""
     signature = inspect.signature(kernel).parameters
-    wanted = {key: parameter for key, parameter in list(signature.items())[3:]}
+    wanted = dict(list(signature.items())[3:])
     unknown = sorted(set(given) - set(wanted))
     missing = sorted(
         key for key, parameter in wanted.items() if parameter.default is inspect.Parameter.empty and key not in given

@@ -31,6 +31,8 @@ class LineMove(NamedTuple):
 
 
 class Bracket(NamedTuple):
+    """An interval on the line and the log-density at its ends."""
+
     left: jax.Array
     right: jax.Array
     left_value: jax.Array

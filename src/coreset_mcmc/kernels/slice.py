@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.errors import require_count, require_positive
+from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
 from coreset_mcmc.kernels.line import slice_on_line
 from coreset_mcmc.target import CoresetTarget, move
@@ -68,16 +68,19 @@ def _slice_along(
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class HitAndRunSlice:
-    """Slice moves along uniformly random directions.
+    """Slice moves along random directions, uniform unless a scale shapes them.
 
     Args:
         width: initial width of the bracket; it doubles as needed.
+        scale: a (d, d) factor L for the flattened position; directions are then L u with u uniform on the sphere,
+            which mixes as fast as on a target whitened by L L' = covariance.
         num_directions: lines in one step (the paper uses one, its follow-up three).
         max_doublings: cap on the doublings of the bracket.
         max_shrinkages: cap on the proposals on one line; on reaching it the chain stays and the step is flagged.
     """
 
     width: float = 10.0
+    scale: jax.Array | None = None
     num_directions: int = static(default=1)
     max_doublings: int = static(default=20)
     max_shrinkages: int = static(default=100)
@@ -92,6 +95,15 @@ class HitAndRunSlice:
     def check(self, position: Position, target: CoresetTarget) -> None:
         del target
         check_continuous("HitAndRunSlice", position)
+        if self.scale is not None:
+            dimension = sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
+            require(
+                jnp.shape(self.scale) == (dimension, dimension),
+                "HitAndRunSlice scale",
+                got=f"shape {jnp.shape(self.scale)}",
+                expected=f"shape ({dimension}, {dimension}), a factor of the covariance of the flattened position",
+                fix="Leave it out for directions that are uniform on the sphere.",
+            )
 
     def init(self, position: Position, target: CoresetTarget) -> KernelState:
         return KernelState(position, target.log_density(position))
@@ -102,7 +114,8 @@ class HitAndRunSlice:
         def random_direction(direction_key: Key, number: jax.Array) -> Position:
             del number
             noise = jax.random.normal(direction_key, flat.shape, flat.dtype)
-            return unravel(noise / jnp.linalg.norm(noise))
+            direction = noise / jnp.linalg.norm(noise)
+            return unravel(direction if self.scale is None else self.scale @ direction)
 
         return _slice_along(key, state, target, self.num_directions, random_direction, self)
 

@@ -10,8 +10,11 @@ SOFTPLUS_IS_EXPONENTIAL_BELOW = -35.0
 
 
 def softplus(x: jax.Array) -> jax.Array:
-    """log(1 + exp(x)). Three times faster on a CPU than ``jax.nn.softplus``, whose NaN handling blocks SIMD."""
-    return jnp.maximum(x, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+    """log(1 + exp(x)). Three times faster on a CPU than ``jax.nn.softplus``, whose NaN handling blocks SIMD.
+
+    ``where``, not ``maximum``: at x = 0, where regressions start, it takes the same side as the derivative of ``abs``.
+    """
+    return jnp.where(x < 0.0, 0.0, x) + jnp.log1p(jnp.exp(-jnp.abs(x)))
 
 
 def log_softplus(x: jax.Array) -> jax.Array:

@@ -59,6 +59,8 @@ def minibatch_sums(model: Model, positions: Position, batch: Batch, size: int) -
 
 
 class GradientEstimate(NamedTuple):
+    """Equation (4) and what else the same numbers tell."""
+
     gradient: jax.Array
     """g (M,)."""
     half_variance: jax.Array

@@ -24,7 +24,9 @@ MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
 
 class HotDoGState(NamedTuple):
-    count: jax.Array
+    """Moments, distance and start of each weight."""
+
+    num_updates: jax.Array
     start: jax.Array
     mean: jax.Array
     square: jax.Array
@@ -54,7 +56,7 @@ class HotDoG:
     ) -> tuple[jax.Array, HotDoGState]:
         if params is None:
             raise ValueError("HotDoG measures how far the weights have moved: pass params to update.")
-        count = state.count + 1
+        count = state.num_updates + 1
         square = SQUARE_DECAY * state.square + (1.0 - SQUARE_DECAY) * updates**2
         mean = MEAN_DECAY * state.mean + (1.0 - MEAN_DECAY) * updates
         travelled = jnp.maximum(jnp.abs(params - state.start), state.distance)

@@ -22,9 +22,11 @@ from coreset_mcmc.types import static
 
 
 class HotStartState(NamedTuple):
+    """The trace so far and whether the weights may move."""
+
     trace: jax.Array
     """Log-densities (max_iterations, K) so far; unused entries are zero."""
-    count: jax.Array
+    num_iterations: jax.Array
     is_over: jax.Array
 
 
@@ -53,10 +55,13 @@ class HotStart:
         return HotStartState(trace, jnp.zeros((), jnp.int32), jnp.array(False))
 
     def update(self, state: HotStartState, log_densities: jax.Array, dimension: int) -> HotStartState:
-        """Record one iteration and, when due, run the test. Once over, it stays over and the trace is not read."""
-        count = state.count + ~state.is_over
+        """Record one iteration and, when due, run the test. Once over, it stays over and the trace is not read.
+
+        Up to 6 values leave two for each line, and no residual.
+        """
+        count = state.num_iterations + ~state.is_over
         trace = state.trace.at[count - 1].set(log_densities)
-        is_due = ~state.is_over & (count >= 3 * dimension) & (count % self.interval == 0)
+        is_due = ~state.is_over & (count >= 3 * dimension) & (count > 6) & (count % self.interval == 0)
         passes = jax.lax.cond(
             is_due, lambda: jnp.median(drift(trace, count)) <= self.threshold, lambda: jnp.array(False)
         )
@@ -66,6 +71,7 @@ class HotStart:
 def drift(trace: jax.Array, count: jax.Array) -> jax.Array:
     """R for each chain (K,), from the first ``count`` entries of a trace (capacity, K)."""
     segment = -(-count // 3)
+    trace = trace - trace[count - 1]  # so that a constant trace is exactly zero
     first = _line_fit(trace, count - 2 * segment, segment)
     second = _line_fit(trace, count - segment, segment)
     scale = jnp.maximum(first.residual_deviation, second.residual_deviation)

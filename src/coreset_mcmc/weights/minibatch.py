@@ -39,6 +39,8 @@ class WithoutReplacement:
 
 
 class ScanState(NamedTuple):
+    """How far the current pass over the rows has come."""
+
     permutation: jax.Array
     """The raw data of the key that fixes the order of the current pass."""
     cursor: jax.Array

@@ -16,6 +16,21 @@ import optax
 
 from coreset_mcmc.errors import InputError, require_positive
 from coreset_mcmc.types import static
+from coreset_mcmc.weights.hot_dog import HotDoG
+
+__all__ = [
+    "SGD",
+    "AdaGrad",
+    "Adam",
+    "DoG",
+    "DoWG",
+    "HotDoG",
+    "OptaxOptimizer",
+    "Optimizer",
+    "Prodigy",
+    "as_optimizer",
+    "power_schedule",
+]
 
 
 class Optimizer(Protocol):

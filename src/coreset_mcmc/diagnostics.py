@@ -1,0 +1,45 @@
+"""Warnings after sampling, in words a user can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import xarray
+
+MAX_RHAT = 1.01
+MIN_ESS_PER_CHAIN = 100
+MIN_DRAWS = 4
+
+
+def sampling_warnings(tree: xarray.DataTree) -> list[str]:
+    """Problems of mixing that make the draws unreliable as draws of the coreset posterior."""
+    sizes = tree["posterior"].sizes
+    if sizes["draw"] < MIN_DRAWS:
+        return [f"Only {sizes['draw']} draws per chain: too few to tell whether the chains have mixed."]
+    messages = []
+    ess = _extreme(arviz_stats.ess(tree, method="bulk"), np.nanmin)
+    if ess < MIN_ESS_PER_CHAIN * sizes["chain"]:
+        messages.append(
+            f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain: quantiles and intervals are "
+            "unreliable. Increase draws, or use a kernel that mixes faster."
+        )
+    if sizes["chain"] > 1:
+        rhat = _extreme(arviz_stats.rhat(tree), np.nanmax)
+        if rhat > MAX_RHAT:
+            messages.append(
+                f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT}: the chains do not agree. Increase tune and draws."
+            )
+    num_diverging = int(tree["sample_stats"]["diverging"].sum())
+    if num_diverging:
+        messages.append(
+            f"{num_diverging} steps diverged or could not be completed. Reparametrise the model, or use a smaller step."
+        )
+    return messages
+
+
+def _extreme(result: xarray.DataTree | xarray.Dataset, reduce: Callable[..., Any]) -> float:
+    dataset = result.to_dataset() if isinstance(result, xarray.DataTree) else result
+    return float(reduce([reduce(dataset[name].to_numpy()) for name in dataset.data_vars]))

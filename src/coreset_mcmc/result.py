@@ -1,0 +1,219 @@
+"""What a fit leaves behind: the coreset, the draws, and an account of the work.
+
+Everything lives in one ``xarray.DataTree`` in ArviZ's layout, so one netCDF file holds it all and any tool that reads
+ArviZ files can open it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import arviz_base
+import arviz_stats
+import jax
+import numpy as np
+import pandas as pd
+import xarray
+
+from coreset_mcmc.errors import InputError
+from coreset_mcmc.pilot import Pilot
+from coreset_mcmc.run import Run
+from coreset_mcmc.types import Batch, Position
+
+ATTRIBUTE = "coreset_mcmc"
+ENGINE: Literal["h5netcdf"] = "h5netcdf"
+
+
+@dataclass(frozen=True)
+class Coreset:
+    """A weighted subset of rows that stands in for the full data."""
+
+    indices: np.ndarray
+    """Row numbers (M,) in the data."""
+    weights: np.ndarray
+    """Weights (M,)."""
+    num_rows: int
+    """N, the number of rows of the data."""
+    columns: Mapping[str, np.ndarray]
+    """The rows themselves, one array for each column or block of columns."""
+
+    @property
+    def size(self) -> int:
+        return int(self.indices.size)
+
+    @property
+    def effective_size(self) -> float:
+        """Kish's number of rows that equal weights would make as concentrated: (sum w)^2 / sum w^2."""
+        return float(self.weights.sum() ** 2 / np.sum(self.weights**2))
+
+    def to_frame(self, data: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Row numbers, weights and values as a table; with ``data``, its own columns and index labels."""
+        if data is not None:
+            return data.iloc[self.indices].assign(row=self.indices, weight=self.weights)
+        table: dict[str, np.ndarray] = {"row": self.indices, "weight": self.weights}
+        for name, values in self.columns.items():
+            flat = values.reshape(self.size, -1)
+            table |= {name if values.ndim == 1 else f"{name}[{j}]": flat[:, j] for j in range(flat.shape[1])}
+        return pd.DataFrame(table)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one stage of a fit took."""
+
+    seconds: float
+    compile_seconds: float
+    num_steps: int
+    num_evaluations: int
+    """Log-likelihoods of single rows."""
+    reason: str
+    """Why the stage ended."""
+
+    @classmethod
+    def of(cls, *runs: Run) -> Cost:
+        """The total over consecutive runs; the reason is the last one's."""
+        return cls(
+            seconds=sum(run.seconds for run in runs),
+            compile_seconds=sum(run.compile_seconds for run in runs),
+            num_steps=sum(run.num_steps for run in runs),
+            num_evaluations=sum(run.num_evaluations for run in runs),
+            reason=runs[-1].reason if runs else "not needed",
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A trained coreset and draws from its posterior."""
+
+    posterior: xarray.DataTree
+    """Groups ``posterior``, ``sample_stats``, ``coreset`` and ``training``; ArviZ functions take it as it is."""
+    coreset: Coreset
+    pilot: Cost
+    training: Cost
+    sampling: Cost
+    settings: Mapping[str, Any]
+
+    @property
+    def kl_estimate(self) -> float:
+        """Estimated KL(coreset posterior || full posterior) at the last check of training; NaN if none was made."""
+        return float(self.posterior["training"]["kl_estimate"].to_numpy()[-1])
+
+    @property
+    def is_interrupted(self) -> bool:
+        return "interrupted" in (self.training.reason, self.sampling.reason)
+
+    def summary(self, **options: Any) -> pd.DataFrame:
+        """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter."""
+        return arviz_stats.summary(self.posterior, **options)
+
+    def save(self, path: Path | str) -> Path:
+        """Write everything to one netCDF file."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.posterior.to_netcdf(path, engine=ENGINE)
+        return path
+
+    def __repr__(self) -> str:
+        draws = dict(self.posterior["posterior"].sizes)
+        return (
+            f"Fit({self.coreset.size} of {self.coreset.num_rows} rows, {draws.get('chain', 0)} chains x "
+            f"{draws.get('draw', 0)} draws, estimated KL {self.kl_estimate:.3g}, "
+            f"training {self.training.reason} after {self.training.num_steps} iterations)"
+        )
+
+
+def named_leaves(tree: Any, default: str) -> dict[str, Any]:
+    """Leaves by the path of their keys; a bare array is called ``default``."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {jax.tree_util.keystr(path, simple=True, separator=".") or default: leaf for path, leaf in leaves}
+
+
+def build_fit(
+    *,
+    pilot: Pilot | None,
+    training: Run,
+    sampling: Run,
+    tune: int,
+    coreset: Coreset,
+    settings: Mapping[str, Any],
+    dims: Mapping[str, Any] | None,
+    coords: Mapping[str, Any] | None,
+) -> Fit:
+    """Assemble the tree from two runs of the driver."""
+    kept = jax.tree.map(lambda leaf: np.swapaxes(np.asarray(leaf)[tune:], 0, 1), _chain_info(sampling))
+    tree = arviz_base.from_dict(
+        {
+            "posterior": named_leaves(kept["position"], "theta"),
+            "sample_stats": {name: kept[name] for name in ("lp", "acceptance_rate", "diverging", "n_steps")},
+        },
+        dims={name: list(value) for name, value in (dims or {}).items()},
+        coords=dict(coords or {}),
+    )
+    tree["coreset"] = xarray.DataTree(_coreset_dataset(coreset))
+    history = {name: getattr(training.history, name) for name in ("gradient_norm", "kl_estimate", "acceptance_rate")}
+    tree["training"] = xarray.DataTree(xarray.Dataset({name: ("iteration", value) for name, value in history.items()}))
+    costs = {
+        "pilot": Cost.of(*(pilot.rounds if pilot else ())),
+        "training": Cost.of(training),
+        "sampling": Cost.of(sampling),
+    }
+    header = {
+        "num_rows": coreset.num_rows,
+        "settings": dict(settings),
+        **{stage: vars(cost) for stage, cost in costs.items()},
+    }
+    tree.attrs[ATTRIBUTE] = json.dumps(header)
+    return Fit(tree, coreset, **costs, settings=dict(settings))
+
+
+def _chain_info(sampling: Run) -> dict[str, Position]:
+    info = sampling.history
+    return {
+        "position": info.position,
+        "lp": info.log_density,
+        "acceptance_rate": info.acceptance_rate,
+        "diverging": info.diverging,
+        "n_steps": info.num_steps,
+    }
+
+
+def _coreset_dataset(coreset: Coreset) -> xarray.Dataset:
+    variables: dict[str, Any] = {"row": ("coreset_row", coreset.indices), "weight": ("coreset_row", coreset.weights)}
+    for name, values in coreset.columns.items():
+        inner = [f"data.{name}_dim_{axis}" for axis in range(values.ndim - 1)]
+        variables[f"data.{name}"] = (["coreset_row", *inner], values)
+    return xarray.Dataset(variables)
+
+
+def coreset_of(indices: Any, weights: Any, rows: Batch, num_rows: int) -> Coreset:
+    """A coreset on the host from arrays on the device."""
+    columns = {name: np.asarray(leaf) for name, leaf in named_leaves(rows, "data").items()}
+    return Coreset(np.asarray(indices), np.asarray(weights), num_rows, columns)
+
+
+def load(path: Path | str) -> Fit:
+    """Read what :meth:`Fit.save` wrote."""
+    try:
+        with xarray.open_datatree(path, engine=ENGINE) as opened:
+            tree = opened.load()
+        header = json.loads(tree.attrs[ATTRIBUTE])
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"load({str(path)!r})",
+            got=f"{type(error).__name__}: {error}",
+            expected="a file that Fit.save wrote",
+            fix="Check the path.",
+        ) from error
+    group = tree["coreset"].to_dataset()
+    columns = {
+        str(name).removeprefix("data."): group[name].to_numpy()
+        for name in group.data_vars
+        if str(name).startswith("data.")
+    }
+    coreset = Coreset(group["row"].to_numpy(), group["weight"].to_numpy(), header["num_rows"], columns)
+    costs = {stage: Cost(**header[stage]) for stage in ("pilot", "training", "sampling")}
+    return Fit(tree, coreset, **costs, settings=header["settings"])
