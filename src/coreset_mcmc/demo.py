@@ -33,7 +33,7 @@ def run_demo(console: Console, *, coreset_size: int, draws: int, chains: int, se
         f"[bold]Which flights are cancelled?[/bold] {size:,} flights out of New York City in 2013, "
         f"{flights.y.mean():.2%} cancelled.\n"
         f"Logistic regression on {num_features} standardised features of weather and schedule. A coreset of "
-        f"{coreset_size} weighted flights,\nhalf of them cancelled ones, stands in for all of them."
+        f"{coreset_size} weighted flights, half of them cancelled ones, stands in for all of them."
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -98,7 +98,7 @@ def _print_cost(console: Console, fitted: Fit, full_seconds: float, total_second
         f"Estimated KL from the coreset posterior to the full one: [bold]{fitted.kl_estimate:.2g}[/bold] nats "
         f"({fitted.training.reason} after {fitted.training.num_steps:,} updates).\n"
         f"Smallest effective sample size: [bold]{ess:,.0f}[/bold] draws, sampled in {fitted.sampling.seconds:.1f} s. "
-        f"One log-likelihood of all rows takes {full_seconds * 1e3:.1f} ms here,\n"
+        f"One log-likelihood of all rows takes {full_seconds * 1e3:.1f} ms here, "
         f"so the {num_evaluations:,} evaluations behind the kept draws would take "
         f"[bold]{num_evaluations * full_seconds / 60:,.0f} minutes[/bold] on the full data.\n"
         f"From start to finish: [bold]{total_seconds:.0f} s[/bold], with loading and compilation."

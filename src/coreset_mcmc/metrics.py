@@ -37,7 +37,7 @@ def two_moment_kl(draws: ArrayLike, reference_mean: ArrayLike, reference_covaria
         return math.inf
     with np.errstate(over="ignore", invalid="ignore"):
         mean, centred = _centred(pooled)
-        factor = _sample_factor(centred.T @ centred / (num_draws - 1.0), np.abs(pooled).max(axis=0))
+        factor = _sample_factor(centred, np.abs(pooled).max(axis=0))
     if factor is None:
         return math.inf
     relative = solve_triangular(reference_factor, factor, lower=True)
@@ -221,16 +221,20 @@ def _centred(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rough + rest, values - rough - rest
 
 
-def _sample_factor(covariance: np.ndarray, magnitudes: np.ndarray) -> np.ndarray | None:
-    """The Cholesky factor, or None if a squared pivot is no larger than the rounding error in it.
+def _sample_factor(centred: np.ndarray, magnitudes: np.ndarray) -> np.ndarray | None:
+    """The Cholesky factor of the sample covariance, or None if a squared pivot is within its rounding error.
 
-    ``magnitudes`` bound the numbers that the covariance was computed from.
+    That error is (n + d) rounding errors of the variance, from sums of n products and d eliminations, and what is
+    left of the ``magnitudes`` of the draws after centring.
     """
+    num_draws, dimension = centred.shape
+    covariance = centred.T @ centred / (num_draws - 1.0)
     try:
         factor = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
         return None
-    rounding = PRECISION * np.maximum(len(covariance) * np.diagonal(covariance), PRECISION * magnitudes**2)
+    relative = PRECISION * (num_draws + dimension) * np.diagonal(covariance)
+    rounding = np.maximum(relative, (PRECISION * magnitudes) ** 2)
     return factor if bool(np.all(np.diagonal(factor) ** 2 > rounding)) else None
 
 

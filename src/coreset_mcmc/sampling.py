@@ -24,6 +24,8 @@ class SamplingProblem:
 
 
 class SamplingState(NamedTuple):
+    """The chains; sampling is never done before its total."""
+
     chains: Any
     done: jax.Array
 

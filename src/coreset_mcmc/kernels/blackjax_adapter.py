@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -63,7 +64,8 @@ def _common_info(info: Any, dtype: Any, build_choices: dict[str, Any]) -> Kernel
     if hasattr(info, "num_integration_steps"):
         evaluations = info.num_integration_steps
     elif hasattr(info, "num_shrink"):
-        evaluations = info.num_shrink + 2 * (build_choices.get("max_expansions", 10) + 1)
+        num_lines = sum(leaf.size for leaf in jax.tree.leaves(info.bracket_left))
+        evaluations = info.num_shrink + num_lines * 2 * (build_choices.get("max_expansions", 10) + 1)
     else:
         evaluations = 1
     return KernelInfo(
@@ -113,9 +115,13 @@ def from_blackjax(algorithm: Any, **parameters: Any) -> BlackJAX:
     )
 
 
+@cache
 def _default_proposal(build_function: Callable[..., Any]) -> dict[str, Any]:
-    """BlackJAX's top-level slice sampler fills in a direction proposal; the bare kernel does not."""
-    from blackjax.mcmc import slice as blackjax_slice
+    """BlackJAX's top-level slice sampler fills in a direction proposal; the bare kernel does not.
+
+    One proposal for all kernels: it is part of the compiled program, so a new one would compile anew.
+    """
+    from blackjax.mcmc import slice as blackjax_slice  # noqa: PLC0415 - BlackJAX takes a second to import
 
     is_multivariate = build_function is blackjax_slice.build_kernel
     return {"proposal_generator": blackjax_slice.direction_proposal()} if is_multivariate else {}

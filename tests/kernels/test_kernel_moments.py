@@ -1,0 +1,66 @@
+"""Kernels whose transition law is known in closed form: means, covariances and correlations by z-tests."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from exact_targets import GAUSSIAN
+from kernel_checks import NUM_CHAINS, advance, assert_plausible, normal_p_values
+
+from coreset_mcmc.kernels import GaussianAutoregression, RandomWalk
+from coreset_mcmc.model import Model
+from coreset_mcmc.models.gaussian_location import coreset_posterior
+from coreset_mcmc.target import CoresetTarget
+
+
+def moment_scores(draws: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """z-scores of the mean and of every second moment of independent Gaussian draws."""
+    count, dim = draws.shape
+    variances = np.diag(covariance)
+    mean_scores = (draws.mean(axis=0) - mean) / np.sqrt(variances / count)
+    centred = draws - mean
+    errors = centred.T @ centred / count - covariance
+    spread = np.sqrt((np.outer(variances, variances) + covariance**2) / count)
+    return np.concatenate([mean_scores, (errors / spread)[np.triu_indices(dim)]])
+
+
+def correlation_score(before: np.ndarray, after: np.ndarray, expected: float) -> float:
+    """z-score of a correlation of Gaussian pairs, by Fisher's transform."""
+    observed = np.corrcoef(before, after)[0, 1]
+    return float((np.arctanh(observed) - np.arctanh(expected)) * np.sqrt(before.size - 3))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("beta", [0.0, 0.36, 0.9])
+def test_autoregression_has_the_stated_moments(beta: float, key: jax.Array) -> None:
+    start_key, step_key = jax.random.split(key)
+    target = GAUSSIAN.target()
+    start = GAUSSIAN.draw(start_key, NUM_CHAINS)
+    states, _ = advance(GaussianAutoregression(beta), target, step_key, start, 1)
+    before, after = np.asarray(start["theta"]), np.asarray(states.position["theta"])
+    mean, variance = coreset_posterior(target.rows, target.weights)
+    scores = moment_scores(after, np.asarray(mean), float(variance) * np.eye(GAUSSIAN.dim))
+    correlations = [correlation_score(before[:, i], after[:, i], np.sqrt(beta)) for i in range(GAUSSIAN.dim)]
+    assert_plausible(normal_p_values(np.concatenate([scores, correlations])))
+
+
+FLAT = Model(lambda position: jnp.zeros(()), lambda position, batch: jnp.zeros(batch.shape), name="flat")
+FACTOR = np.array([[0.5, 0.0, 0.0], [1.2, 0.3, 0.0], [-0.4, 0.9, 2.0]])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("scale", "factor"),
+    [(0.3, 0.3 * np.eye(3)), (np.array([0.1, 1.0, 7.0]), np.diag([0.1, 1.0, 7.0])), (FACTOR, FACTOR)],
+    ids=["number", "vector", "matrix"],
+)
+def test_random_walk_proposes_with_the_stated_covariance(scale: object, factor: np.ndarray, key: jax.Array) -> None:
+    """On a flat target every proposal is accepted, so the displacement is the proposal's."""
+    target = CoresetTarget(jnp.zeros(1), jnp.ones(1), FLAT)
+    start = {"first": jnp.full((NUM_CHAINS, 2), 5.0), "second": jnp.full(NUM_CHAINS, -3.0)}
+    states, info = advance(RandomWalk(scale), target, key, start, 1)
+    moved = np.column_stack([states.position["first"], states.position["second"]]) - np.array([5.0, 5.0, -3.0])
+    assert np.all(np.asarray(info.acceptance_rate) == 1.0)
+    assert_plausible(normal_p_values(moment_scores(moved, np.zeros(3), factor @ factor.T)))
