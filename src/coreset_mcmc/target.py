@@ -18,7 +18,7 @@ from coreset_mcmc.types import Batch, Position, static
 
 def weighted_sum(weights: jax.Array, log_likelihoods: jax.Array) -> jax.Array:
     """Sum of w_m l_m over rows with a non-zero weight, so that 0 * (-inf) does not turn into NaN."""
-    return jnp.sum(jnp.where(weights != 0, weights * log_likelihoods, 0.0))
+    return jnp.dot(weights, jnp.where(weights != 0, log_likelihoods, 0.0))
 
 
 def finite_or_impossible(log_density: jax.Array) -> jax.Array:

@@ -80,7 +80,7 @@ def alternate(kernel: Kernel, key: Key, is_restarted: bool) -> jax.Array:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["hit_and_run", "univariate", "random_walk", "hmc"])
+@pytest.mark.parametrize("name", ["hit_and_run", "random_walk", "hmc"])
 def test_joint_law_is_kept(name: str, key: jax.Array) -> None:
     chain_key, reference_key = jax.random.split(key)
     moved = alternate(entry(name).make(2, 1.0), chain_key, True)
@@ -88,8 +88,7 @@ def test_joint_law_is_kept(name: str, key: jax.Array) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["hit_and_run", "univariate"])
-def test_joint_law_is_lost_without_restarts(name: str, key: jax.Array) -> None:
+def test_joint_law_is_lost_without_restarts(key: jax.Array) -> None:
     chain_key, reference_key = jax.random.split(key)
-    moved = alternate(entry(name).make(2, 1.0), chain_key, False)
+    moved = alternate(entry("hit_and_run").make(2, 1.0), chain_key, False)
     assert is_rejected(compare_columns(moved, draw_jointly(reference_key, NUM_REFERENCE)))

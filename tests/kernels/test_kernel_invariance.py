@@ -35,9 +35,7 @@ def test_invariant_next_to_a_hard_edge(name: str, key: jax.Array) -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("kernel_class", "max_doublings"), [(HitAndRunSlice, 2), (UnivariateSlice, 2), (UnivariateSlice, 20)]
-)
+@pytest.mark.parametrize(("kernel_class", "max_doublings"), [(HitAndRunSlice, 2), (UnivariateSlice, 20)])
 def test_slice_invariant_on_two_modes(kernel_class: type, max_doublings: int, key: jax.Array) -> None:
     """Initial brackets much narrower than a mode, wide enough to bridge both when capped, and far too wide."""
     for number, width in enumerate((0.05, 2.0, 500.0)):

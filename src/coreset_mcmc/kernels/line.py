@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from coreset_mcmc.types import Key
 
 LogDensityOnLine = Callable[[jax.Array], jax.Array]
+AcceptanceTest = Callable[[jax.Array, jax.Array], tuple[jax.Array | bool, jax.Array | int]]
 
 WIDTH_TOLERANCE = 1.1
 """Neal's guard against rounding when the bracket is halved back down to its initial width."""
@@ -57,8 +58,23 @@ def slice_on_line(
     level = current + jnp.log(uniforms[0])
     goes_left = uniforms[2 : 2 + max_doublings] < 0.5
     bracket = _double(log_density, level, -width * uniforms[1], width, goes_left)
-    move, evaluations = _shrink(log_density, level, current, bracket, width, uniforms[2 + max_doublings :])
-    return move._replace(num_evaluations=2 + bracket.num_doublings + evaluations)
+    proposals = uniforms[2 + max_doublings :]
+
+    def search(acceptance_test: AcceptanceTest) -> LineMove:
+        return _shrink(log_density, level, current, bracket, proposals, acceptance_test)
+
+    move = jax.lax.cond(
+        bracket.num_doublings > 0,
+        lambda: search(lambda distance, is_inside: _acceptable(log_density, level, bracket, distance, width, is_inside)),
+        lambda: search(_always_acceptable),
+    )
+    return move._replace(num_evaluations=2 + bracket.num_doublings + move.num_evaluations)
+
+
+def _always_acceptable(distance: jax.Array, is_inside: jax.Array) -> tuple[bool, int]:
+    """Without a doubling the bracket has one width only, and the test of Figure 6 passes without a look."""
+    del distance, is_inside
+    return True, 0
 
 
 def _double(
@@ -104,9 +120,9 @@ def _shrink(
     level: jax.Array,
     current: jax.Array,
     bracket: Bracket,
-    width: jax.Array | float,
     uniforms: jax.Array,
-) -> tuple[LineMove, jax.Array]:
+    acceptance_test: AcceptanceTest,
+) -> LineMove:
     """Figure 5: propose within the bracket; a rejected proposal becomes its new end."""
 
     def must_search(search: _Search) -> jax.Array:
@@ -116,7 +132,7 @@ def _shrink(
         distance = search.left + uniforms[search.num_proposals] * (search.right - search.left)
         value = log_density(distance)
         is_inside = level < value
-        acceptable, evaluations = _acceptable(log_density, level, bracket, distance, width, is_inside)
+        acceptable, evaluations = acceptance_test(distance, is_inside)
         found = is_inside & acceptable
         return _Search(
             left=jnp.where(~found & (distance < 0), distance, search.left),
@@ -131,7 +147,7 @@ def _shrink(
     none = jnp.zeros((), jnp.int32)
     start = _Search(bracket.left, bracket.right, jnp.zeros_like(current), current, none, none, jnp.array(False))
     end = jax.lax.while_loop(must_search, propose, start)
-    return LineMove(end.distance, end.log_density, end.num_evaluations, end.found), end.num_evaluations
+    return LineMove(end.distance, end.log_density, end.num_evaluations, end.found)
 
 
 class _Halving(NamedTuple):

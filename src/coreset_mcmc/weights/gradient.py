@@ -51,11 +51,10 @@ def minibatch_sums(model: Model, positions: Position, batch: Batch, size: int) -
     """T_k estimated from S rows drawn uniformly without replacement from ``size``."""
     values = centred(log_likelihood_matrix(model, positions, batch))
     count = values.shape[1]
-    spread = jnp.var(values, axis=1, ddof=1) if count > 1 else jnp.zeros(values.shape[0])
-    return DataSums(
-        total=(size / count) * jnp.sum(values, axis=1),
-        variance=size**2 * (1.0 / count - 1.0 / size) * spread,
-    )
+    total = values @ jnp.ones(count, values.dtype)
+    squares = jnp.einsum("kb,kb->k", values, values)
+    spread = (squares - total**2 / count) / max(count - 1, 1)
+    return DataSums(total=(size / count) * total, variance=size**2 * (1.0 / count - 1.0 / size) * spread)
 
 
 class GradientEstimate(NamedTuple):
