@@ -112,10 +112,12 @@ def bare_loop(model: cm.Model, rows: Any, num_chains: int, loops: int) -> Callab
 
 
 def best(function: Callable[[], float], repeats: int) -> float:
+    """The shortest of several timings."""
     return min(function() for _ in range(repeats))
 
 
 def seconds_for_each(loop: Callable[[Any], jax.Array], beta: jax.Array, count: int) -> float:
+    """Seconds of one pass of a loop of ``count`` passes."""
     began = time.perf_counter()
     loop(beta).block_until_ready()
     return (time.perf_counter() - began) / count
@@ -190,13 +192,24 @@ class NumpyChain:
 
 
 def main() -> int:
+    """Measure, print, and fail above the goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=98_673, help="rows of the data")
     parser.add_argument("--repeats", type=int, default=7, help="repeats of each timing; the best counts")
     options = parser.parse_args()
     console = Console(width=130)
     table = Table(title=f"One iteration, N = {options.size:,}, M = {CORESET_SIZE}, K = {NUM_CHAINS}")
-    headings = ("model", "kernel", "rows S", "iteration µs", "evaluations", "bare µs", "ratio", "NumPy µs", "NumPy / ours")
+    headings = (
+        "model",
+        "kernel",
+        "rows S",
+        "iteration µs",
+        "evaluations",
+        "bare µs",
+        "ratio",
+        "NumPy µs",
+        "NumPy / ours",
+    )
     for heading in headings:
         table.add_column(heading, justify="left" if heading in headings[:2] else "right")
     worst = 0.0
@@ -223,7 +236,9 @@ def main() -> int:
                     kernel_calls = (rows - NUM_CHAINS * num_rows) / CORESET_SIZE
                     bare = kernel_calls * small + large
                     steps = 20 if isinstance(kernel, UnivariateSlice) or subsample_size is None else 100
-                    twin = NumpyChain(problem, isinstance(kernel, UnivariateSlice), subsample_size, model_name == "poisson")
+                    twin = NumpyChain(
+                        problem, isinstance(kernel, UnivariateSlice), subsample_size, model_name == "poisson"
+                    )
                     plain = best(lambda twin=twin, steps=steps: twin.seconds(steps), 2)
                     worst = max(worst, measured / bare)
                     table.add_row(

@@ -8,14 +8,14 @@ import signal
 import jax
 import numpy as np
 import pytest
-from problems import CORESET_SIZE, NUM_CHAINS, SIZE, logistic_problem, small_method
 
 import coreset_mcmc.run as driver
 from coreset_mcmc import DoublingEpochs, HotStart, Model, RunError
 from coreset_mcmc.kernels import RandomWalk
-from coreset_mcmc.weights.optimizers import Adam
 from coreset_mcmc.run import run
 from coreset_mcmc.sampling import FrozenSampling, SamplingProblem
+from coreset_mcmc.weights.optimizers import Adam
+from problems import CORESET_SIZE, NUM_CHAINS, SIZE, logistic_problem, small_method
 
 
 @pytest.fixture

@@ -84,7 +84,12 @@ def _table(fitted: Fit) -> Table:
 
 
 def _print_cost(console: Console, fitted: Fit, full_seconds: float, total_seconds: float) -> None:
-    stages = {"pilot": fitted.pilot, "training": fitted.training, "sampling": fitted.sampling}
+    stages = {
+        "pilot": fitted.pilot,
+        "training": fitted.training,
+        "sampling": fitted.sampling,
+        "final check": fitted.check,
+    }
     table = Table(title="Cost", title_justify="left")
     for heading in ("stage", "seconds", "compiling", "passes over the full data"):
         table.add_column(heading, justify="left" if heading == "stage" else "right")

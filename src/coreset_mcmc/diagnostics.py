@@ -1,4 +1,4 @@
-"""Warnings after sampling, in words a user can act on."""
+"""Warnings after a fit, in words a user can act on."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import xarray
 MAX_RHAT = 1.01
 MIN_ESS_PER_CHAIN = 100
 MIN_DRAWS = 4
+MAX_KL = 1.0
+"""Nats. A shift of one coordinate by 1.4 of its standard deviations costs this much."""
 
 
 def sampling_warnings(tree: xarray.DataTree) -> list[str]:
@@ -38,6 +40,16 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
             f"{num_diverging} steps diverged or could not be completed. Reparametrise the model, or use a smaller step."
         )
     return messages
+
+
+def coreset_warnings(kl_estimate: float) -> list[str]:
+    """Whether the coreset posterior is too far from the full one to be used without a second thought."""
+    if kl_estimate <= MAX_KL:
+        return []
+    return [
+        f"The estimated KL from the coreset posterior to the full one is {kl_estimate:.3g} nats, above {MAX_KL}: "
+        "means may be off by more than a posterior standard deviation. Use a larger coreset_size."
+    ]
 
 
 def _extreme(result: xarray.DataTree | xarray.Dataset, reduce: Callable[..., Any]) -> float:

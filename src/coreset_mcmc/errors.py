@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 
 class InputError(ValueError):
     """A mistake in the model, the data or an argument, found before any work starts."""
@@ -36,5 +38,5 @@ def require_positive(subject: str, value: object, *, fix: str = "Pass a number a
 
 def require_count(subject: str, value: object, *, at_least: int, fix: str) -> None:
     """Check a static count such as a number of chains."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+    is_count = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= at_least
     require(is_count, subject, got=repr(value), expected=f"a whole number of at least {at_least}", fix=fix)

@@ -16,10 +16,10 @@ from coreset_mcmc.model import Model
 from coreset_mcmc.precision import as_working_array
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Batch, Key, Position, static
+from coreset_mcmc.types import Batch, Key, Position, pytree, static
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Problem:
     """All arguments of a compiled step that do not change while it runs."""

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, step_chains
 from coreset_mcmc.status import Status
 from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position
+from coreset_mcmc.types import Key, Position, pytree
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class SamplingProblem:
     """A target that stays, and where each chain starts."""
@@ -42,7 +42,7 @@ class SamplingInfo(NamedTuple):
     status: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class FrozenSampling:
     """Run a kernel on a fixed target, one step for each draw."""

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.model import Model
-from coreset_mcmc.types import Batch, Position, static
+from coreset_mcmc.types import Batch, Position, pytree, static
 
 
 def weighted_sum(weights: jax.Array, log_likelihoods: jax.Array) -> jax.Array:
@@ -31,7 +31,7 @@ def move(position: Position, distance: jax.Array, direction: Position) -> Positi
     return jax.tree.map(lambda leaf, step: leaf + distance * step, position, direction)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class CoresetTarget:
     """The unnormalised coreset posterior with given rows and weights."""

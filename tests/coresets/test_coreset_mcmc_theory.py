@@ -13,10 +13,10 @@ from coreset_mcmc.data import to_array_data
 from coreset_mcmc.kernels import GaussianAutoregression
 from coreset_mcmc.models import gaussian_location
 from coreset_mcmc.models.gaussian_location import coreset_kl
-from coreset_mcmc.weights.optimizers import SGD
 from coreset_mcmc.problem import make_problem, starting_positions
 from coreset_mcmc.run import run
 from coreset_mcmc.selection import Given
+from coreset_mcmc.weights.optimizers import SGD
 
 
 def gaussian_problem(*, size, dim, coreset_size, num_chains, seed):

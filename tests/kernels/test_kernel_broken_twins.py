@@ -36,7 +36,7 @@ from coreset_mcmc.kernels import (
 )
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position
+from coreset_mcmc.types import Key, Position, pytree
 
 
 def copy_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +63,7 @@ def test_slice_without_the_acceptance_test_of_figure_6(
     assert is_rejected(probabilities) == is_broken
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class AlwaysAccepts(RandomWalk):
     """A random walk that ignores the target."""
@@ -78,7 +78,7 @@ def test_random_walk_that_always_accepts(kernel_class: type, is_broken: bool, ke
     assert is_rejected(invariance_p_values(key, NORMAL_GAMMA, kernel_class(scale=0.6), 3)) == is_broken
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class UnitNoise(GaussianAutoregression):
     """The kernel as the paper prints it: noise of variance (1 - beta) I."""

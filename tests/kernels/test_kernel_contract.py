@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
+from dataclasses import Field, field, fields, make_dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance
 from catalogue import CATALOGUE, Entry, entry
 from coreset_mcmc import kernels
 from coreset_mcmc.kernels import HitAndRunSlice, KernelInfo, UnivariateSlice, init_chains, log_density_of, step_chains
-from coreset_mcmc.types import Position
+from coreset_mcmc.types import Position, pytree
 
 every_kernel = pytest.mark.parametrize("tested", CATALOGUE, ids=str)
 
@@ -55,6 +55,18 @@ def test_catalogue_covers_every_exported_kernel() -> None:
     classes = {item for item in exported if inspect.isclass(item) and hasattr(item, "step")}
     assert classes
     assert classes == {type(one.make(2, 1.0)) for one in CATALOGUE}
+
+
+def copy_of(item: Field) -> Any:
+    return field(default=item.default, metadata=item.metadata)
+
+
+def test_kernels_of_different_classes_have_different_structures() -> None:
+    """Compiled programs are found by structure: equal ones would let a kernel run the program of another."""
+    structures = {type(kernel): jax.tree.structure(kernel) for kernel in (one.make(2, 1.0) for one in CATALOGUE)}
+    twin = pytree(make_dataclass("Twin", [(item.name, Any, copy_of(item)) for item in fields(UnivariateSlice)]))
+    structures[twin] = jax.tree.structure(twin())
+    assert len(set(structures.values())) == len(structures)
 
 
 @every_kernel

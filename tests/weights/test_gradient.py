@@ -141,7 +141,7 @@ def enumerate_subsets():
     full = estimate_gradient(values, full_data_sums(model, positions, ArrayData(data)), weights)
     subsets = [
         estimate_gradient(
-            values, minibatch_sums(model, positions, jax.tree.map(lambda leaf: leaf[list(s)], data), size), weights
+            values, minibatch_sums(model, positions, jax.tree.map(lambda leaf, s=s: leaf[list(s)], data), size), weights
         )
         for s in combinations(range(size), count)
     ]

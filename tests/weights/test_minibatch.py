@@ -13,7 +13,7 @@ from coreset_mcmc.weights.minibatch import RandomOrderScan, WithoutReplacement
 def test_rows_are_distinct(key, size):
     _, rows = WithoutReplacement().next(key, (), size, 60)
     assert len(set(np.asarray(rows).tolist())) == 60
-    assert 0 <= rows.min()
+    assert rows.min() >= 0
     assert rows.max() < size
 
 

@@ -63,7 +63,6 @@ def test_every_registered_set_is_here() -> None:
     assert {type(param.values[0]) for param in SETS} == set(FEASIBLE_SETS.values())
 
 
-@pytest.mark.xfail(strict=True, reason="equality of dataclass pytrees ignores the class")
 def test_compiled_programs_tell_the_sets_apart() -> None:
     """A compiled program is looked up by structure: two sets with equal ones can be taken for each other."""
     structures = [jax.tree.structure(feasible_set) for feasible_set in (NonNegative(), Simplex(), Affine())]

@@ -22,7 +22,7 @@ from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, resta
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.status import Status
-from coreset_mcmc.types import Key, static
+from coreset_mcmc.types import Key, pytree, static
 from coreset_mcmc.weights.epochs import DoublingEpochs
 from coreset_mcmc.weights.gradient import (
     DataSums,
@@ -76,7 +76,7 @@ class _Update(NamedTuple):
     num_evaluations: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class CoresetMCMC:
     """Train coreset weights with the draws of K chains.

@@ -9,16 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.types import Batch, static
+from coreset_mcmc.types import Batch, pytree, static
 
-ROWS_PER_BLOCK = 4_096
+ROWS_PER_BLOCK = 2_048
 """Rows evaluated at once in a full-data sum: large enough to amortise dispatch, small enough to stay in cache.
 
 Measured for logistic regression with 4 chains: 10 ns for each log-likelihood, against 18 ns with blocks of 16 384.
 """
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class ArrayData:
     """An in-memory :class:`~coreset_mcmc.data.source.DataSource`."""

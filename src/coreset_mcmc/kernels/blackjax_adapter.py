@@ -19,10 +19,10 @@ import numpy as np
 from coreset_mcmc.errors import InputError
 from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable
 from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, static
+from coreset_mcmc.types import Key, Position, pytree, static
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class BlackJAX:
     """A BlackJAX sampling algorithm. Build it with :func:`from_blackjax`."""

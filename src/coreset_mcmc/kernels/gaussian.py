@@ -15,10 +15,10 @@ from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.kernels.base import KernelInfo, KernelState
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position
+from coreset_mcmc.types import Key, Position, pytree
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class GaussianAutoregression:
     """An autoregression with lag-one correlation sqrt(beta) and exactly pi_w as its law.

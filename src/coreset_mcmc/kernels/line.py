@@ -8,12 +8,10 @@ evaluation is a full one, which makes it several times slower here (``benchmarks
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-
-from coreset_mcmc.types import Key
 
 LogDensityOnLine = Callable[[jax.Array], jax.Array]
 AcceptanceTest = Callable[[jax.Array, jax.Array], tuple[jax.Array | bool, jax.Array | int]]
@@ -41,20 +39,24 @@ class Bracket(NamedTuple):
     num_doublings: jax.Array
 
 
+def num_uniforms(max_doublings: int, max_shrinkages: int) -> int:
+    """How many uniform numbers one move consumes at most: the level, the offset, the sides and the proposals."""
+    return 2 + max_doublings + max_shrinkages
+
+
 def slice_on_line(
-    key: Key,
+    uniforms: jax.Array,
     log_density: LogDensityOnLine,
     current: jax.Array,
     *,
     width: jax.Array | float,
     max_doublings: int,
-    max_shrinkages: int,
 ) -> LineMove:
     """Draw a new coordinate from the slice through t = 0, whose log-density is ``current``.
 
-    ``log_density`` must return -inf rather than NaN. If ``max_shrinkages`` proposals fail, the chain stays.
+    ``log_density`` must return -inf rather than NaN. If all proposals fail, of which there are as many as
+    ``uniforms`` allow (see :func:`num_uniforms`), the chain stays.
     """
-    uniforms = jax.random.uniform(key, (2 + max_doublings + max_shrinkages,), dtype=current.dtype)
     level = current + jnp.log(uniforms[0])
     goes_left = uniforms[2 : 2 + max_doublings] < 0.5
     bracket = _double(log_density, level, -width * uniforms[1], width, goes_left)
@@ -65,7 +67,9 @@ def slice_on_line(
 
     move = jax.lax.cond(
         bracket.num_doublings > 0,
-        lambda: search(lambda distance, is_inside: _acceptable(log_density, level, bracket, distance, width, is_inside)),
+        lambda: search(
+            lambda distance, is_inside: _acceptable(log_density, level, bracket, distance, width, is_inside)
+        ),
         lambda: search(_always_acceptable),
     )
     return move._replace(num_evaluations=2 + bracket.num_doublings + move.num_evaluations)
@@ -125,29 +129,39 @@ def _shrink(
 ) -> LineMove:
     """Figure 5: propose within the bracket; a rejected proposal becomes its new end."""
 
-    def must_search(search: _Search) -> jax.Array:
-        return ~search.found & (search.num_proposals < uniforms.shape[0])
+    def must_search(packed: jax.Array) -> jax.Array:
+        search = _Search(*packed)
+        return (search.found == 0) & (search.num_proposals < uniforms.shape[0])
 
-    def propose(search: _Search) -> _Search:
-        distance = search.left + uniforms[search.num_proposals] * (search.right - search.left)
+    def propose(packed: jax.Array) -> jax.Array:
+        search = _Search(*packed)
+        uniform = uniforms[search.num_proposals.astype(jnp.int32)]
+        distance = search.left + uniform * (search.right - search.left)
         value = log_density(distance)
         is_inside = level < value
         acceptable, evaluations = acceptance_test(distance, is_inside)
         found = is_inside & acceptable
-        return _Search(
-            left=jnp.where(~found & (distance < 0), distance, search.left),
-            right=jnp.where(~found & (distance >= 0), distance, search.right),
-            distance=jnp.where(found, distance, search.distance),
-            log_density=jnp.where(found, value, search.log_density),
-            num_proposals=search.num_proposals + 1,
-            num_evaluations=search.num_evaluations + 1 + evaluations,
-            found=found,
+        return _packed(
+            _Search(
+                left=jnp.where(~found & (distance < 0), distance, search.left),
+                right=jnp.where(~found & (distance >= 0), distance, search.right),
+                distance=jnp.where(found, distance, search.distance),
+                log_density=jnp.where(found, value, search.log_density),
+                num_proposals=search.num_proposals + 1,
+                num_evaluations=search.num_evaluations + 1 + evaluations,
+                found=found,
+            ),
+            current.dtype,
         )
 
-    none = jnp.zeros((), jnp.int32)
-    start = _Search(bracket.left, bracket.right, jnp.zeros_like(current), current, none, none, jnp.array(False))
-    end = jax.lax.while_loop(must_search, propose, start)
-    return LineMove(end.distance, end.log_density, end.num_evaluations, end.found)
+    start = _Search(bracket.left, bracket.right, jnp.zeros_like(current), current, *(jnp.zeros((), jnp.int32),) * 3)
+    end = _Search(*jax.lax.while_loop(must_search, propose, _packed(start, current.dtype)))
+    return LineMove(end.distance, end.log_density, end.num_evaluations.astype(jnp.int32), end.found != 0)
+
+
+def _packed(search: _Search, dtype: Any) -> jax.Array:
+    """One vector instead of seven scalars: XLA on a CPU pays for each output of a loop body, every time round."""
+    return jnp.stack([jnp.asarray(item, dtype) for item in search])
 
 
 class _Halving(NamedTuple):

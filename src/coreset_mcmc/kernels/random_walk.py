@@ -14,10 +14,10 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.errors import require_positive
 from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
 from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position
+from coreset_mcmc.types import Key, Position, pytree
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RandomWalk:
     """Propose theta + scale * noise, accept by Metropolis.

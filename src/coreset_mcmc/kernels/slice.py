@@ -16,9 +16,9 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
-from coreset_mcmc.kernels.line import slice_on_line
+from coreset_mcmc.kernels.line import num_uniforms, slice_on_line
 from coreset_mcmc.target import CoresetTarget, move
-from coreset_mcmc.types import Key, Position, static
+from coreset_mcmc.types import Key, Position, pytree, static
 
 
 class _Progress(NamedTuple):
@@ -32,22 +32,25 @@ def _slice_along(
     state: KernelState,
     target: CoresetTarget,
     num_lines: int,
-    direction_of: Callable[[Key, jax.Array], Position],
+    direction_of: Callable[[jax.Array], Position],
     kernel: HitAndRunSlice | UnivariateSlice,
 ) -> tuple[KernelState, KernelInfo]:
-    """Slice moves along ``num_lines`` lines, each through the end point of the one before."""
-    keys = jax.random.split(key, 2 * num_lines).reshape(2, num_lines)
+    """Slice moves along ``num_lines`` lines, each through the end point of the one before.
+
+    The uniforms of all lines are drawn at once: a call of the generator costs as much as several evaluations.
+    """
+    count = num_uniforms(kernel.max_doublings, kernel.max_shrinkages)
+    uniforms = jax.random.uniform(key, (num_lines, count), dtype=state.log_density.dtype)
 
     def one_line(number: jax.Array, progress: _Progress) -> _Progress:
         position, log_density = progress.state
-        direction = direction_of(keys[0, number], number)
+        direction = direction_of(number)
         went = slice_on_line(
-            keys[1, number],
+            uniforms[number],
             target.along(position, direction),
             log_density,
             width=kernel.width,
             max_doublings=kernel.max_doublings,
-            max_shrinkages=kernel.max_shrinkages,
         )
         return _Progress(
             KernelState(move(position, went.distance, direction), went.log_density),
@@ -65,7 +68,7 @@ def _slice_along(
     return end.state, info
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class HitAndRunSlice:
     """Slice moves along random directions, uniform unless a scale shapes them.
@@ -110,17 +113,17 @@ class HitAndRunSlice:
 
     def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
         flat, unravel = ravel_pytree(state.position)
+        direction_key, line_key = jax.random.split(key)
+        noise = jax.random.normal(direction_key, (self.num_directions, flat.size), flat.dtype)
+        directions = noise / jnp.linalg.norm(noise, axis=1, keepdims=True)
+        if self.scale is not None:
+            directions = directions @ jnp.asarray(self.scale, flat.dtype).T
+        return _slice_along(
+            line_key, state, target, self.num_directions, lambda number: unravel(directions[number]), self
+        )
 
-        def random_direction(direction_key: Key, number: jax.Array) -> Position:
-            del number
-            noise = jax.random.normal(direction_key, flat.shape, flat.dtype)
-            direction = noise / jnp.linalg.norm(noise)
-            return unravel(direction if self.scale is None else self.scale @ direction)
 
-        return _slice_along(key, state, target, self.num_directions, random_direction, self)
-
-
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class UnivariateSlice:
     """Slice moves along each coordinate in turn; one step is one pass over all of them.
@@ -148,8 +151,7 @@ class UnivariateSlice:
     def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
         flat, unravel = ravel_pytree(state.position)
 
-        def coordinate_direction(direction_key: Key, number: jax.Array) -> Position:
-            del direction_key
+        def coordinate_direction(number: jax.Array) -> Position:
             return unravel(jax.nn.one_hot(number, flat.size, dtype=flat.dtype))
 
         return _slice_along(key, state, target, flat.size, coordinate_direction, self)

@@ -18,7 +18,9 @@ def softplus(x: jax.Array) -> jax.Array:
 
 
 def log_softplus(x: jax.Array) -> jax.Array:
-    """log(log(1 + exp(x))), equal to x far to the left where softplus itself underflows."""
+    """log(log(1 + exp(x))), equal to x far to the left where softplus itself underflows.
+
+    The logarithm is guarded, not its argument, so that a caller who needs softplus(x) as well shares its evaluation.
+    """
     is_left = x < SOFTPLUS_IS_EXPONENTIAL_BELOW
-    safe = jnp.where(is_left, 0.0, x)
-    return jnp.where(is_left, x, jnp.log(softplus(safe)))
+    return jnp.where(is_left, x, jnp.log(jnp.where(is_left, 1.0, softplus(x))))

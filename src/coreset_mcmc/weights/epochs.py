@@ -17,10 +17,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.data.source import DataSource
 from coreset_mcmc.errors import require_count, require_positive
 from coreset_mcmc.problem import Problem
-from coreset_mcmc.types import Position, static
+from coreset_mcmc.types import Position, pytree, static
 from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
 
 IMPROVEMENT = 0.75
@@ -31,9 +30,9 @@ means that the optimum for these rows is near.
 """
 
 
-def half_variances(problem: Problem, data: DataSource, positions: Position, weights: jax.Array) -> jax.Array:
+def half_variances(problem: Problem, positions: Position, weights: jax.Array) -> jax.Array:
     """KL estimates (C,) of C candidate weight vectors (C, M) from J positions; costs J passes over the data."""
-    totals = full_data_sums(problem.model, positions, data).total
+    totals = full_data_sums(problem.model, positions, problem.data).total
     values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
     residuals = totals - jnp.where(weights != 0, weights, 0.0) @ values.T
     return 0.5 * jnp.var(residuals, axis=1, ddof=1)
@@ -54,7 +53,7 @@ class EpochState(NamedTuple):
     has_converged: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class DoublingEpochs:
     """Restart the optimiser, average its iterates and check the estimated KL after 250, 500, 1000, ... updates.
@@ -106,7 +105,7 @@ class DoublingEpochs:
     ) -> tuple[EpochState, jax.Array]:
         """Check the average and the last iterate, and return the weights that the next epoch starts from."""
         candidates = jnp.stack([state.average, weights])
-        estimates = half_variances(problem, problem.data, state.window, candidates)
+        estimates = half_variances(problem, state.window, candidates)
         chosen = jnp.argmin(estimates)
         estimate, weights = estimates[chosen], candidates[chosen]
         is_first = state.num_checks == 0

@@ -21,6 +21,9 @@ from coreset_mcmc.data.source import DataSource
 from coreset_mcmc.model import Model
 from coreset_mcmc.types import Batch, Position
 
+MAX_CENTRING_MATRIX = 16
+"""Up to this many positions the K^2 products for each row cost less than evaluating its log-likelihoods twice."""
+
 
 def log_likelihood_matrix(model: Model, positions: Position, batch: Batch) -> jax.Array:
     """Log-likelihoods (K, B) of each row under each of K positions."""
@@ -28,8 +31,16 @@ def log_likelihood_matrix(model: Model, positions: Position, batch: Batch) -> ja
 
 
 def centred(log_likelihoods: jax.Array) -> jax.Array:
-    """Subtract from each row of data its mean over the K positions."""
-    return log_likelihoods - jnp.mean(log_likelihoods, axis=0)
+    """Subtract from each row of data its mean over the K positions.
+
+    For few positions as a matrix product, which XLA does not fuse with what comes before it: a plain subtraction makes
+    it evaluate each log-likelihood once for itself and once more for the mean.
+    """
+    count = log_likelihoods.shape[0]
+    if count > MAX_CENTRING_MATRIX:
+        return log_likelihoods - jnp.mean(log_likelihoods, axis=0)
+    centring = jnp.eye(count, dtype=log_likelihoods.dtype) - 1.0 / count
+    return centring @ log_likelihoods
 
 
 class DataSums(NamedTuple):
@@ -51,9 +62,8 @@ def minibatch_sums(model: Model, positions: Position, batch: Batch, size: int) -
     """T_k estimated from S rows drawn uniformly without replacement from ``size``."""
     values = centred(log_likelihood_matrix(model, positions, batch))
     count = values.shape[1]
-    total = values @ jnp.ones(count, values.dtype)
-    squares = jnp.einsum("kb,kb->k", values, values)
-    spread = (squares - total**2 / count) / max(count - 1, 1)
+    total = jnp.sum(values, axis=1)
+    spread = (jnp.sum(values**2, axis=1) - total**2 / count) / max(count - 1, 1)
     return DataSums(total=(size / count) * total, variance=size**2 * (1.0 / count - 1.0 / size) * spread)
 
 

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.errors import require_positive
+from coreset_mcmc.types import pytree
 
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
 
@@ -33,7 +34,7 @@ class HotDoGState(NamedTuple):
     distance: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class HotDoG:
     """Distance over gradients per coordinate, with momentum.

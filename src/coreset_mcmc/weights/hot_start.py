@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.errors import require_count, require_positive
-from coreset_mcmc.types import static
+from coreset_mcmc.types import pytree, static
 
 
 class HotStartState(NamedTuple):
@@ -30,7 +30,7 @@ class HotStartState(NamedTuple):
     is_over: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class HotStart:
     """Hold the weights until the log-density of the chains has stopped drifting.

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.data.shuffle import permuted, without_replacement
-from coreset_mcmc.types import Key
+from coreset_mcmc.types import Key, pytree
 
 
 class Minibatches(Protocol):
@@ -25,7 +25,7 @@ class Minibatches(Protocol):
     def next(self, key: Key, state: Any, size: int, count: int) -> tuple[Any, jax.Array]: ...
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class WithoutReplacement:
     """A fresh uniform subset at each iteration."""
@@ -46,7 +46,7 @@ class ScanState(NamedTuple):
     cursor: jax.Array
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class RandomOrderScan:
     """Consecutive blocks of a random order, reshuffled when fewer rows than a block remain."""

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from coreset_mcmc.errors import InputError, require_positive
-from coreset_mcmc.types import static
+from coreset_mcmc.types import pytree, static
 from coreset_mcmc.weights.hot_dog import HotDoG
 
 __all__ = [
@@ -59,7 +59,7 @@ def power_schedule(scale: Any, exponent: Any, offset: int = 1) -> optax.Schedule
     return lambda count: scale * (count + float(offset)) ** (-exponent)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class SGD(_FromOptax):
     """Plain steps gamma (t + 1)^(alpha - 1), t = 0, 1, ... (section 3.4 of the paper).
@@ -79,7 +79,7 @@ class SGD(_FromOptax):
         return optax.sgd(power_schedule(self.learning_rate, 1.0 - self.alpha))
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Adam(_FromOptax):
     """Adam with rate alpha_0 t^(-decay) (appendix C.2 of the paper); decay = 0 for full-data gradients."""
@@ -94,7 +94,7 @@ class Adam(_FromOptax):
         return optax.adam(power_schedule(self.learning_rate, self.decay), b1=0.9, b2=0.999, eps=1e-8)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class AdaGrad(_FromOptax):
     """AdaGrad: steps divided by the root of the sum of squared gradients so far."""
@@ -108,7 +108,7 @@ class AdaGrad(_FromOptax):
         return optax.adagrad(self.learning_rate, initial_accumulator_value=0.0, eps=1e-16)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class DoG(_FromOptax):
     """Distance over gradients (Ivgi et al. 2023), from ``optax.contrib``."""
@@ -122,7 +122,7 @@ class DoG(_FromOptax):
         return optax.contrib.dog(init_step=("distance", self.initial_distance), eps=1e-30)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class DoWG(_FromOptax):
     """Distance over weighted gradients (Khaled et al. 2023), from ``optax.contrib``."""
@@ -136,7 +136,7 @@ class DoWG(_FromOptax):
         return optax.contrib.dowg(init_estim_sq_dist=self.initial_distance**2, eps=1e-30)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Prodigy(_FromOptax):
     """Prodigy (Mishchenko and Defazio 2023), from ``optax.contrib``, with a cosine restart every 100 updates."""
@@ -152,8 +152,14 @@ class Prodigy(_FromOptax):
 
         return optax.contrib.prodigy(learning_rate=cosine, estim_lr0=self.initial_rate)
 
+    def update(self, updates: jax.Array, state: Any, params: jax.Array | None = None) -> tuple[jax.Array, Any]:
+        """Optax divides zero by zero at a first gradient of zero (no chain moved): then nothing changes."""
+        steps, moved = super().update(updates, state, params)
+        is_flat = jnp.all(updates == 0.0)
+        return jax.tree.map(lambda new, old: jnp.where(is_flat, old, new), (steps, moved), (updates, state))
 
-@jax.tree_util.register_dataclass
+
+@pytree
 @dataclass(frozen=True)
 class OptaxOptimizer(_FromOptax):
     """A user's optax transformation, as a constant of the compiled program."""

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from coreset_mcmc.errors import require_positive
+from coreset_mcmc.types import pytree
 
 
 class FeasibleSet(Protocol):
@@ -22,7 +23,7 @@ class FeasibleSet(Protocol):
         """The nearest feasible weights; ``size`` is the number N of rows that they stand for."""
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class NonNegative:
     """{w >= 0}, used in all regression experiments of the paper."""
@@ -32,7 +33,7 @@ class NonNegative:
         return optax.projections.projection_non_negative(weights)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Simplex:
     """{w >= 0, sum w = N}, the stated set of the Gaussian experiment."""
@@ -41,7 +42,7 @@ class Simplex:
         return optax.projections.projection_simplex(weights, scale=size)
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Affine:
     """{sum w = N}, what the Gaussian experiment really used. Weights may be negative."""
@@ -50,7 +51,7 @@ class Affine:
         return weights + (size - jnp.sum(weights)) / weights.shape[0]
 
 
-@jax.tree_util.register_dataclass
+@pytree
 @dataclass(frozen=True)
 class Box:
     """{0 <= w <= upper}."""
