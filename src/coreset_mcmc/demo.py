@@ -55,7 +55,7 @@ def run_demo(console: Console, *, coreset_size: int, draws: int, chains: int, se
         fitted,
         folder / "coreset-demo.png",
         variable="beta",
-        labels=["intercept", *flights.names],
+        labels=dict(enumerate(flights.names, start=1)),
         title=f"Flight cancellations: {fitted.coreset.size} of {size:,} flights",
     )
     saved = fitted.save(folder / "coreset-demo.nc")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
 INK, ACCENT, FAINT = "#1b2a41", "#d1495b", "#9fb3c8"
 
 
-def forest(fit: Fit, variable: str, axes: Axes, labels: list[str] | None = None) -> None:
-    """Median, 50 % and 95 % intervals of each component of a variable."""
+def forest(fit: Fit, variable: str, axes: Axes, labels: Mapping[int, str] | None = None) -> None:
+    """Median, 50 % and 95 % intervals of the components of a variable: all, or those that ``labels`` names."""
     draws = fit.posterior["posterior"][variable].to_numpy()
     flat = draws.reshape(draws.shape[0] * draws.shape[1], -1)
-    names = labels or [f"{variable}[{j}]" for j in range(flat.shape[1])]
+    shown = labels or {j: f"{variable}[{j}]" for j in range(flat.shape[1])}
+    flat, names = flat[:, list(shown)], list(shown.values())
     low, lower, middle, upper, high = np.quantile(flat, [0.025, 0.25, 0.5, 0.75, 0.975], axis=0)
     places = np.arange(flat.shape[1])[::-1]
     axes.axvline(0.0, color=FAINT, linewidth=1)
@@ -35,7 +37,8 @@ def training(fit: Fit, axes: Axes) -> None:
     """The estimated KL of the best weights after each check."""
     estimates = fit.posterior["training"]["kl_estimate"].to_numpy()
     changes = np.flatnonzero(np.isfinite(estimates) & (estimates != np.concatenate([[np.nan], estimates[:-1]])))
-    axes.loglog(changes + 1, estimates[changes], "o-", color=ACCENT)
+    axes.semilogy(changes + 1, estimates[changes], "o-", color=ACCENT)
+    axes.set_xlim(left=0)
     axes.set_xlabel("weight updates")
     axes.set_ylabel("estimated KL to the full posterior (nats)")
 
@@ -47,7 +50,7 @@ def weights(fit: Fit, axes: Axes) -> None:
     axes.set_ylabel("weight (rows it stands for)")
 
 
-def save_overview(fit: Fit, path: Path, *, variable: str, labels: list[str], title: str) -> Path:
+def save_overview(fit: Fit, path: Path, *, variable: str, labels: Mapping[int, str], title: str) -> Path:
     """Intervals, training and weights side by side in one file."""
     pyplot = _pyplot()
     figure, panels = pyplot.subplots(

@@ -17,6 +17,9 @@ from coreset_mcmc.errors import InputError
 from coreset_mcmc.target import CoresetTarget
 from coreset_mcmc.types import Key, Position
 
+MAX_WRITTEN_OUT = 2
+"""Up to this many chains each have a copy of the kernel in the compiled program; more would compile too long."""
+
 
 class KernelState(NamedTuple):
     """Where a chain is, and the log-density there under the current target."""
@@ -66,12 +69,19 @@ def step_chains(kernel: Kernel, key: Key, states: Any, target: CoresetTarget) ->
     """One step of each chain, with a random stream of its own.
 
     On a CPU, chains whose loops end at different times run one after the other: a vectorised loop runs until the
-    slowest chain is done, and the rows of one chain already fill the SIMD lanes.
+    slowest chain is done, and the rows of one chain already fill the SIMD lanes. The two chains of the paper are
+    written out, which saves the cost of a loop over chains.
     """
     num_chains = jax.tree.leaves(states)[0].shape[0]
     keys = jax.random.split(key, num_chains)
     if kernel.has_data_dependent_loops and jax.default_backend() == "cpu":
-        return jax.lax.map(lambda chain: kernel.step(chain[0], chain[1], target), (keys, states))
+        if num_chains > MAX_WRITTEN_OUT:
+            return jax.lax.map(lambda chain: kernel.step(chain[0], chain[1], target), (keys, states))
+        steps = [
+            kernel.step(keys[number], jax.tree.map(lambda leaf, number=number: leaf[number], states), target)
+            for number in range(num_chains)
+        ]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *steps)
     return jax.vmap(lambda chain_key, state: kernel.step(chain_key, state, target))(keys, states)
 
 
