@@ -6,7 +6,7 @@ of its gradients; and nothing says when to stop. So each epoch restarts the opti
 the iterates of its second half, and ends with a check. Half the variance over draws of pi_w of the residual T - L w
 estimates KL(pi_w || pi) near the optimum; it is computed from full-data sums, so minibatch noise does not enter. The
 better of the average and the last iterate goes on. Training stops when the estimate is below a tolerance, or when an
-epoch, twice as long as the one before, no longer improves it by a quarter.
+epoch, twice as long as the one before, no longer brings it below three fifths.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from coreset_mcmc.problem import Problem
 from coreset_mcmc.types import Position, pytree, static
 from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
 
-IMPROVEMENT = 0.75
+IMPROVEMENT = 0.6
 """An epoch goes on to another one if it brought the estimate below this fraction of the best before it.
 
-Noise of the iterates falls like one over the square root of the length, by 0.7 for a doubled epoch: less than that
-means that the optimum for these rows is near.
+Noise of the iterates falls like one over the square root of the length, to 0.7 for a doubled epoch: no better than
+that means that the optimum for these rows is near, and that only more rows would help.
 """
 
 
