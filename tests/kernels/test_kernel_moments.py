@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from exact_targets import GAUSSIAN
-from kernel_checks import NUM_CHAINS, advance, assert_plausible, normal_p_values
+from kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance, assert_plausible, normal_p_values
 
-from coreset_mcmc.kernels import GaussianAutoregression, RandomWalk
+from coreset_mcmc.kernels import GaussianAutoregression, HitAndRunSlice, RandomWalk
 from coreset_mcmc.model import Model
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 from coreset_mcmc.target import CoresetTarget
@@ -64,3 +64,24 @@ def test_random_walk_proposes_with_the_stated_covariance(scale: object, factor: 
     moved = np.column_stack([states.position["first"], states.position["second"]]) - np.array([5.0, 5.0, -3.0])
     assert np.all(np.asarray(info.acceptance_rate) == 1.0)
     assert_plausible(normal_p_values(moment_scores(moved, np.zeros(3), factor @ factor.T)))
+
+
+def test_hit_and_run_with_a_scale_moves_as_on_the_whitened_target() -> None:
+    """With the same key, a step from L z is L times the step from z on the target whitened by the factor L."""
+    inverse = np.linalg.inv(FACTOR)
+    whitened = Model(lambda position: -jnp.sum(position["theta"] ** 4), FLAT.log_likelihood, name="whitened")
+    stretched = Model(
+        lambda position: -jnp.sum((inverse @ position["theta"]) ** 4), FLAT.log_likelihood, name="stretched"
+    )
+    start = np.array([0.5, -1.0, 0.2])
+
+    def step(kernel: HitAndRunSlice, model: Model, position: np.ndarray) -> np.ndarray:
+        target = CoresetTarget(jnp.zeros(1), jnp.ones(1), model)
+        state = kernel.init({"theta": jnp.asarray(position)}, target)
+        run = jax.jit(kernel.step, compiler_options=QUICK_COMPILATION)
+        return np.asarray(run(jax.random.key(4), state, target)[0].position["theta"])
+
+    expected = FACTOR @ step(HitAndRunSlice(width=0.5, num_directions=2), whitened, start)
+    moved = step(HitAndRunSlice(width=0.5, num_directions=2, scale=FACTOR), stretched, FACTOR @ start)
+    assert not np.allclose(moved, FACTOR @ start)
+    np.testing.assert_allclose(moved, expected, rtol=1e-8)
