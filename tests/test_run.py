@@ -50,6 +50,14 @@ def test_numbers_do_not_compile_again(problem, key):
     assert driver._chunk._cache_size() == before
 
 
+@pytest.mark.parametrize("rate", [1, np.float64(0.5), np.int64(1)])
+def test_kinds_of_numbers_do_not_compile_again(problem, key, rate):
+    run(small_method(optimizer=Adam(0.1)), problem, key, num_steps=5)
+    before = driver._chunk._cache_size()
+    run(small_method(optimizer=Adam(rate)), problem, key, num_steps=5)
+    assert driver._chunk._cache_size() == before
+
+
 def test_history_has_one_entry_a_step_and_counts_evaluations(problem, key):
     """Each update evaluates K (M + N) rows besides those of the kernel; a random walk makes one evaluation a step."""
     trained = run(small_method(kernel=RandomWalk(0.1)), problem, key, num_steps=60)
@@ -57,7 +65,7 @@ def test_history_has_one_entry_a_step_and_counts_evaluations(problem, key):
     assert trained.history.gradient_norm.shape == (60,)
     expected = NUM_CHAINS * (CORESET_SIZE + CORESET_SIZE + SIZE)
     assert (trained.history.num_evaluations == expected).all()
-    assert trained.num_evaluations == 60 * expected
+    assert trained.num_evaluations == 60 * expected + NUM_CHAINS * CORESET_SIZE  # and those of the start
 
 
 def test_minibatches_count_their_rows(problem, key):

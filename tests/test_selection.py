@@ -217,3 +217,21 @@ class TestGiven:
 def test_bad_sizes_are_named(rng: np.random.Generator, selection: Selection, count: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         selection.select(rng, None, 4, count)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0.0, np.nan] * 5, "5 missing labels"),
+        ([None, "a"] * 5, "5 missing labels"),
+        (np.array([1, "a"] * 5, dtype=object), "several types"),
+    ],
+)
+def test_stratified_refuses_labels_that_are_no_labels(labels, message):
+    with pytest.raises(InputError, match=message):
+        Stratified(labels).select(np.random.default_rng(0), {"x": np.zeros(10)}, 10, 4)
+
+
+def test_given_refuses_weights_that_are_no_numbers():
+    with pytest.raises(InputError, match="dtype"):
+        Given([1, 2], weights=["a", "b"]).select(np.random.default_rng(0), None, 10, None)

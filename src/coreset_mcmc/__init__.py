@@ -6,14 +6,24 @@ data to draws; the modules below hold the parts that can be exchanged.
 
 from importlib.metadata import version
 
-from coreset_mcmc import kernels, metrics, models, selection
+from coreset_mcmc import kernels, metrics, models, selection, subsampling
 from coreset_mcmc.checkpoint import Checkpoint
-from coreset_mcmc.coresets import CoresetMCMC
+from coreset_mcmc.coresets import (
+    CoresetMCMC,
+    Hilbert,
+    ImportanceSampling,
+    QuasiNewton,
+    SparseHamiltonianFlow,
+    SparseVI,
+    Uniform,
+)
 from coreset_mcmc.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.fit import fit
 from coreset_mcmc.kernels import from_blackjax
-from coreset_mcmc.model import LinearPredictor, Model
+from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
+from coreset_mcmc.references import NUTS, Laplace
 from coreset_mcmc.result import Coreset, Cost, Fit, load
+from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
 from coreset_mcmc.weights import optimizers
 from coreset_mcmc.weights.epochs import DoublingEpochs
 from coreset_mcmc.weights.hot_start import HotStart
@@ -23,23 +33,36 @@ from coreset_mcmc.weights.projections import Affine, Box, NonNegative, Simplex
 __version__ = version("coreset-mcmc")
 
 __all__ = [
+    "NUTS",
+    "SGHMC",
+    "SGLD",
     "Affine",
+    "AusterityMH",
     "Box",
+    "ChangeBound",
     "Checkpoint",
     "CheckpointError",
+    "ConfidenceMH",
     "Coreset",
     "CoresetMCMC",
     "Cost",
     "DoublingEpochs",
     "Fit",
+    "Hilbert",
     "HotStart",
+    "ImportanceSampling",
     "InputError",
+    "Laplace",
     "LinearPredictor",
     "Model",
     "NonNegative",
+    "QuasiNewton",
     "RandomOrderScan",
     "RunError",
     "Simplex",
+    "SparseHamiltonianFlow",
+    "SparseVI",
+    "Uniform",
     "WithoutReplacement",
     "__version__",
     "fit",
@@ -50,4 +73,5 @@ __all__ = [
     "models",
     "optimizers",
     "selection",
+    "subsampling",
 ]

@@ -44,7 +44,7 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
 
 def coreset_warnings(kl_estimate: float) -> list[str]:
     """Whether the coreset posterior is too far from the full one to be used without a second thought."""
-    if kl_estimate <= MAX_KL:
+    if not kl_estimate > MAX_KL:
         return []
     return [
         f"The estimated KL from the coreset posterior to the full one is {kl_estimate:.3g} nats, above {MAX_KL}: "

@@ -1,7 +1,8 @@
 """The front door: from a model and data to draws.
 
-``fit`` selects rows, trains their weights, freezes them and samples. The defaults need no tuning: a pilot run shapes
-the kernel, Hot DoG moves the weights in doubling epochs, and the estimated KL says when to stop.
+``fit`` selects rows, trains, freezes what it trained and samples. The defaults need no tuning: a pilot run shapes the
+kernel, Hot DoG moves the weights in doubling epochs, and the estimated KL says when to stop. Any other method of the
+registry goes through the same door.
 """
 
 from __future__ import annotations
@@ -19,26 +20,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc import checkpoint as checkpoints
-from coreset_mcmc.coresets.coreset_mcmc import CoresetMCMC
+from coreset_mcmc.coresets import CoresetMCMC, SparseVI
 from coreset_mcmc.data import to_array_data, to_batch
 from coreset_mcmc.diagnostics import coreset_warnings, sampling_warnings
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.slice import HitAndRunSlice
+from coreset_mcmc.method import Method, check_needs
 from coreset_mcmc.model import Model
 from coreset_mcmc.pilot import Pilot, run_pilot
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.problem import Problem, check_model, make_problem, starting_positions
+from coreset_mcmc.registry import methods_that_work
 from coreset_mcmc.result import Cost, Fit, build_fit, coreset_of
-from coreset_mcmc.run import Callback, Run, run
-from coreset_mcmc.sampling import FrozenSampling, SamplingProblem
-from coreset_mcmc.selection import Selection, Uniform
-from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.run import Callback, run
+from coreset_mcmc.sampling import FrozenSampling
+from coreset_mcmc.selection import SelectedRows, Selection, Uniform
 from coreset_mcmc.types import Key, Position
 from coreset_mcmc.weights.epochs import DoublingEpochs, half_variances
 from coreset_mcmc.weights.hot_start import HotStart
 
 DEFAULT_CORESET_SIZE = 500
+NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
+"""For methods that have no coreset."""
 MAX_ROWS_PER_UPDATE = 500_000
 """By default gradients use all rows up to this many, and minibatches of this many beyond.
 
@@ -61,7 +66,7 @@ def fit(
     chains: int = 4,
     random_seed: int | None = None,
     progressbar: bool = True,
-    method: CoresetMCMC | None = None,
+    method: Method | None = None,
     kernel: Kernel | None = None,
     selection: Selection | None = None,
     initvals: Position | None = None,
@@ -80,9 +85,10 @@ def fit(
         tune: draws discarded at the start of sampling.
         chains: chains that sample the trained coreset (and train it, unless ``method`` says otherwise).
         random_seed: the same seed gives the same bits; ``None`` takes a fresh one, which the result remembers.
-        method: how the weights are trained; by default Coreset MCMC with Hot DoG, which needs no tuning.
+        method: any method of the registry; by default Coreset MCMC with Hot DoG, which needs no tuning.
         kernel: moves the chains. With the default method it trains and samples; with a given method it only samples,
-            and the method's own kernel trains. By default a slice kernel shaped by a pilot run.
+            and the method's own kernel trains. By default a slice kernel shaped by a pilot run, or Gibbs sampling for
+            the spike-and-slab regression.
         selection: which rows enter the coreset: :class:`Uniform`, :class:`Stratified` or :class:`Given`.
         initvals: where chains start instead of the model's own initial position.
         dims, coords: names of dimensions and their labels, as in ArviZ.
@@ -98,18 +104,17 @@ def fit(
     batch = to_batch(data)
     array_data = to_array_data(batch)
     size = array_data.size
-    is_given = coreset_size is None and selection is not None and hasattr(selection, "indices")
-    count = min(DEFAULT_CORESET_SIZE, size) if coreset_size is None and not is_given else coreset_size
-    selected = (selection or Uniform()).select(np.random.default_rng(seed), batch, size, count)
-    num_training_chains = max(chains, 2) if method is None else method.num_chains
-    positions = starting_positions(model, start_key, num_training_chains, initvals)
+    if method is not None and not method.uses_coreset_rows:
+        selected = NO_ROWS
+    else:
+        is_given = coreset_size is None and selection is not None and hasattr(selection, "indices")
+        count = min(DEFAULT_CORESET_SIZE, size) if coreset_size is None and not is_given else coreset_size
+        selected = (selection or Uniform()).select(np.random.default_rng(seed), batch, size, count)
+    num_starts = max(chains, 2 if method is None else method.num_chains)
+    positions = starting_positions(model, start_key, num_starts, initvals)
     check_model(model, array_data, positions)
     problem = make_problem(model, array_data, selected, positions)
-    if method is None:
-        plan = default_plan(problem, kernel, pilot_key, progressbar=progressbar)
-    else:
-        method.check(problem)
-        plan = Plan(problem, method, kernel or method.kernel, None)
+    plan = make_plan(problem, method, kernel, pilot_key, progressbar=progressbar)
 
     folder = Path(checkpoint) if checkpoint is not None else None
     identity = checkpoints.fingerprint(model, plan.method, plan.problem, seed) if folder else ""
@@ -119,34 +124,37 @@ def fit(
         train_key,
         num_steps=plan.method.max_steps,
         callbacks=callbacks,
-        progressbar=progressbar,
+        progressbar=progressbar and plan.method.max_steps > 0,
         description="training",
         checkpoint=checkpoints.Checkpoint(folder / "training.npz") if folder else None,
         fingerprint=identity,
     )
-    weights = plan.method.final_weights(training.state)
-    sampling = _sample(
-        plan.problem.target(weights),
-        plan.sampling_kernel,
-        training.state.chains.position,
+    trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=chains)
+    sampling = run(
+        trained.sampler,
+        trained.problem,
         sample_key,
-        num_chains=chains,
         num_steps=tune + draws,
         progressbar=progressbar,
+        description="sampling",
         checkpoint=checkpoints.Checkpoint(folder / "sampling.npz") if folder else None,
-        fingerprint=checkpoints.fingerprint(identity, plan.sampling_kernel, chains, weights) if folder else "",
+        fingerprint=checkpoints.fingerprint(identity, trained.sampler, trained.problem) if folder else "",
     )
     num_discarded = min(tune, max(sampling.num_steps - 1, 0))
-    kl_estimate, check = _final_check(plan.problem, weights, sampling.history.position, num_discarded)
+    history = jax.tree.map(lambda leaf: leaf[num_discarded:], sampling.history)
+    if hasattr(trained.sampler, "collect"):
+        history = trained.sampler.collect(history)
+    samples_coreset = isinstance(trained.sampler, FrozenSampling)
+    kl_estimate, check = _final_check(plan.problem, trained.coreset if samples_coreset else None, history.position)
     fitted = build_fit(
         pilot=plan.pilot,
         training=training,
         sampling=sampling,
-        tune=num_discarded,
+        history=history,
         check=check,
         kl_estimate=kl_estimate,
-        coreset=coreset_of(problem.indices, weights, problem.rows, size),
-        settings={"random_seed": seed, "model": model.name, "method": type(plan.method).__name__},
+        coreset=coreset_of(trained.coreset, array_data) if trained.coreset is not None else None,
+        settings={"random_seed": seed, "model": model.name, "method": plan.method.name},
         dims={**(model.dims or {}), **(dims or {})},
         coords=coords,
     )
@@ -159,32 +167,48 @@ class Plan(NamedTuple):
     """How a problem is going to be trained and sampled."""
 
     problem: Problem
-    method: CoresetMCMC
-    sampling_kernel: Kernel
+    method: Method
+    sampling_kernel: Kernel | None
+    """The kernel that samples instead of the method's own."""
     pilot: Pilot | None
 
 
-def default_plan(problem: Problem, kernel: Kernel | None, key: Key, *, progressbar: bool) -> Plan:
+def make_plan(problem: Problem, method: Method | None, kernel: Kernel | None, key: Key, *, progressbar: bool) -> Plan:
+    """Check that the method can work, and find a kernel for a method that wants one and was given none."""
+    if method is None:
+        method = default_method(problem, kernel)
+        kernel = None
+    check_needs(method.name, method.needs, problem, methods_that_work(problem.model, problem.position))
+    if isinstance(method, SparseVI) and method.coreset_size is None:
+        method = replace(method, coreset_size=problem.coreset_size)
+    wants_kernel = hasattr(method, "kernel") and method.kernel is None
+    if wants_kernel and kernel is None and problem.model.spike_and_slab is not None:
+        method = replace(method, kernel=SpikeAndSlabGibbs())  # type: ignore[type-var]
+        wants_kernel = False
+    method.check(problem)
+    if not wants_kernel or kernel is not None:
+        return Plan(problem, method, kernel, None)
+    pilot = run_pilot(problem, key, progressbar=progressbar)
+    shaped = HitAndRunSlice(scale=jnp.asarray(pilot.scale))
+    return Plan(
+        replace(problem, initial_positions=pilot.positions),
+        replace(method, kernel=shaped),  # type: ignore[type-var]
+        replace(shaped, num_directions=pilot.scale.shape[0]),
+        pilot,
+    )
+
+
+def default_method(problem: Problem, kernel: Kernel | None) -> CoresetMCMC:
     """Coreset MCMC that needs no tuning; a given kernel takes the place of the pilot run and its slice kernel."""
     size = problem.data.size
-    method = CoresetMCMC(
+    needs_burn_in = kernel is not None or problem.model.spike_and_slab is not None
+    return CoresetMCMC(
+        kernel=kernel,
         num_chains=jax.tree.leaves(problem.initial_positions)[0].shape[0],
         subsample_size=MAX_ROWS_PER_UPDATE if size > MAX_ROWS_PER_UPDATE else None,
         num_iterations=MAX_UPDATES,
+        burn_in=HotStart() if needs_burn_in else None,
         epochs=DoublingEpochs(),
-    )
-    if kernel is not None:
-        method = replace(method, kernel=kernel, burn_in=HotStart())
-        method.check(problem)
-        return Plan(problem, method, kernel, None)
-    method.check(problem)
-    pilot = run_pilot(problem, key, progressbar=progressbar)
-    kernel = HitAndRunSlice(scale=jnp.asarray(pilot.scale))
-    return Plan(
-        replace(problem, initial_positions=pilot.positions),
-        replace(method, kernel=kernel),
-        replace(kernel, num_directions=pilot.scale.shape[0]),
-        pilot,
     )
 
 
@@ -194,27 +218,21 @@ def _check_counts(draws: int, tune: int, chains: int) -> None:
     require_count("chains", chains, at_least=1, fix="Four chains let R-hat tell whether they agree.")
 
 
-def _sample(
-    target: CoresetTarget, kernel: Kernel, trained: Position, key: Key, *, num_chains: int, **options: Any
-) -> Run:
-    """Freeze the weights and go on from where the training chains ended, each sampling chain with its own stream."""
-    num_trained = jax.tree.leaves(trained)[0].shape[0]
-    starts = jax.tree.map(lambda leaf: leaf[jnp.arange(num_chains) % num_trained], trained)
-    return run(FrozenSampling(kernel), SamplingProblem(target, starts), key, description="sampling", **options)
-
-
 _half_variances = jax.jit(half_variances)
 
 
-def _final_check(problem: Problem, weights: jax.Array, draws: Position, num_discarded: int) -> tuple[float, Cost]:
-    """The estimated KL of the final weights, from draws of the final coreset posterior itself."""
+def _final_check(problem: Problem, coreset: SelectedRows | None, draws: Position) -> tuple[float, Cost]:
+    """The estimated KL of the final weights, from draws of the final coreset posterior itself; NaN without them."""
+    if coreset is None:
+        return float("nan"), Cost.of()
     began = time.perf_counter()
 
     def spread(leaf: np.ndarray) -> jax.Array:
         """Evenly spaced draws, chain after chain; repeated if there are too few, so that the shape never changes."""
-        kept = leaf[num_discarded:].reshape(-1, *leaf.shape[2:])
+        kept = leaf.reshape(-1, *leaf.shape[2:])
         return jnp.asarray(kept[np.linspace(0, len(kept) - 1, NUM_CHECK_DRAWS).astype(int)])
 
-    estimate = float(_half_variances(problem, jax.tree.map(spread, draws), weights[None, :])[0])
-    num_evaluations = NUM_CHECK_DRAWS * (problem.data.size + problem.coreset_size)
+    final = make_problem(problem.model, problem.data, coreset, problem.initial_positions)
+    estimate = float(_half_variances(final, jax.tree.map(spread, draws), final.initial_weights[None, :])[0])
+    num_evaluations = NUM_CHECK_DRAWS * (final.data.size + final.coreset_size)
     return estimate, Cost(time.perf_counter() - began, 0.0, NUM_CHECK_DRAWS, num_evaluations, "total reached")

@@ -29,6 +29,33 @@ class LinearPredictor:
     log_likelihood: Callable[[Position, Any, Batch], jax.Array]
 
 
+@dataclass(frozen=True)
+class ChangeBound:
+    """A bound on how much the log-likelihood of any row changes between two positions, at O(1) for each pair.
+
+    ``|l_n(proposal) - l_n(position)| <= bound(largest, position, proposal)`` for every row n, where ``largest`` is the
+    maximum over all rows of ``row_statistic(batch) -> (B,)``, found once. Confidence MH rests on it.
+    """
+
+    row_statistic: Callable[[Batch], jax.Array]
+    bound: Callable[[jax.Array, Position, Position], jax.Array]
+
+
+@dataclass(frozen=True)
+class SpikeAndSlab:
+    """Hyper-parameters of the spike-and-slab regression (stochastic search variable selection), which Gibbs needs.
+
+    sigma^2 ~ InvGamma(nu / 2, nu lambda / 2), gamma_i ~ Bernoulli(q), beta_i | gamma_i ~ N(0, tau^2) if gamma_i = 0 and
+    N(0, (c tau)^2) if gamma_i = 1.
+    """
+
+    inclusion_probability: float = 0.1
+    slab_ratio: float = 10.0
+    spike_scale: float = 0.1
+    variance_shape: float = 0.1
+    variance_scale: float = 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A Bayesian model for rows that are independent given the position.
@@ -39,6 +66,8 @@ class Model:
         initial_position: a pytree, or a function ``key -> pytree`` drawn once for each chain.
         linear_predictor: optional split of the likelihood that lets slice kernels skip matrix products.
         differentiable: whether gradients with respect to the position exist.
+        change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
+        spike_and_slab: hyper-parameters if this is the spike-and-slab regression, for its Gibbs kernel.
         check_data: optional function that raises an :class:`~coreset_mcmc.errors.InputError` on unsuitable data.
         dims: names of the dimensions of each variable, as in ArviZ.
         name: how the model is called in messages and files.
@@ -49,6 +78,8 @@ class Model:
     initial_position: Position | Callable[[Key], Position] | None = None
     linear_predictor: LinearPredictor | None = None
     differentiable: bool = True
+    change_bound: ChangeBound | None = None
+    spike_and_slab: SpikeAndSlab | None = None
     check_data: Callable[[Batch], None] | None = None
     dims: Mapping[str, tuple[str, ...]] | None = None
     name: str = "model"

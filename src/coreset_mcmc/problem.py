@@ -36,6 +36,11 @@ class Problem:
     def coreset_size(self) -> int:
         return int(self.indices.shape[0])
 
+    @property
+    def position(self) -> Position:
+        """Where the first chain starts: the structure, shapes and types of any position."""
+        return jax.tree.map(lambda leaf: leaf[0], self.initial_positions)
+
     def target(self, weights: jax.Array) -> CoresetTarget:
         return CoresetTarget(self.rows, weights, self.model)
 

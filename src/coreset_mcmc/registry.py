@@ -1,6 +1,6 @@
 """Everything that can be exchanged, by name: one line for each entry.
 
-The command line lists it, and the tests check that each entry has a place in their catalogue.
+The command line lists it, errors name alternatives from it, and the tests run each entry of it.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from coreset_mcmc import kernels, models, selection
-from coreset_mcmc.coresets import CoresetMCMC
+from coreset_mcmc import coresets, kernels, models, references, selection, subsampling
+from coreset_mcmc.model import Model
+from coreset_mcmc.types import Position
 from coreset_mcmc.weights import minibatch, optimizers, projections
 
 KERNELS: Mapping[str, Callable[..., Any]] = {
@@ -17,18 +18,36 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "gaussian-autoregression": kernels.GaussianAutoregression,
     "hit-and-run-slice": kernels.HitAndRunSlice,
     "random-walk": kernels.RandomWalk,
+    "spike-and-slab-gibbs": kernels.SpikeAndSlabGibbs,
     "univariate-slice": kernels.UnivariateSlice,
 }
 
 METHODS: Mapping[str, Callable[..., Any]] = {
-    "coreset-mcmc": CoresetMCMC,
+    "austerity-mh": subsampling.AusterityMH,
+    "confidence-mh": subsampling.ConfidenceMH,
+    "coreset-mcmc": coresets.CoresetMCMC,
+    "hilbert": coresets.Hilbert,
+    "importance-sampling": coresets.ImportanceSampling,
+    "laplace": references.Laplace,
+    "nuts": references.NUTS,
+    "quasi-newton": coresets.QuasiNewton,
+    "sghmc": subsampling.SGHMC,
+    "sgld": subsampling.SGLD,
+    "sparse-hamiltonian-flow": coresets.SparseHamiltonianFlow,
+    "sparse-vi": coresets.SparseVI,
+    "uniform": coresets.Uniform,
 }
 
 MODELS: Mapping[str, Callable[..., Any]] = {
+    "bradley-terry": models.bradley_terry,
     "gaussian-location": models.gaussian_location,
+    "gaussian-mixture": models.gaussian_mixture,
+    "hierarchical-logistic-regression": models.hierarchical_logistic_regression,
     "linear-regression": models.linear_regression,
     "logistic-regression": models.logistic_regression,
     "poisson-regression": models.poisson_regression,
+    "sparse-regression": models.sparse_regression,
+    "unidentified-regression": models.unidentified_regression,
 }
 
 OPTIMIZERS: Mapping[str, Callable[..., Any]] = {
@@ -68,3 +87,8 @@ REGISTRY: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "minibatches": MINIBATCHES,
     "row selections": SELECTIONS,
 }
+
+
+def methods_that_work(model: Model, position: Position) -> list[str]:
+    """Names of the methods whose needs this model meets."""
+    return [name for name, method in METHODS.items() if not method().needs.unmet(model, position)]

@@ -15,14 +15,16 @@ from typing import Any, Literal
 import arviz_base
 import arviz_stats
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray
 
+from coreset_mcmc.data import ArrayData
 from coreset_mcmc.errors import InputError
 from coreset_mcmc.pilot import Pilot
 from coreset_mcmc.run import Run
-from coreset_mcmc.types import Batch, Position
+from coreset_mcmc.selection import SelectedRows
 
 ATTRIBUTE = "coreset_mcmc"
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
@@ -91,7 +93,7 @@ class Fit:
 
     posterior: xarray.DataTree
     """Groups ``posterior``, ``sample_stats``, ``coreset`` and ``training``; ArviZ functions take it as it is."""
-    coreset: Coreset
+    coreset_or_none: Coreset | None
     pilot: Cost
     training: Cost
     sampling: Cost
@@ -101,9 +103,26 @@ class Fit:
     """Estimated KL(coreset posterior || full posterior) in nats, from draws that training has not seen.
 
     Half the variance over draws of the difference of the two log-likelihoods. Reliable when small; it cannot see modes
-    that the chains never visited.
+    that the chains never visited. NaN for methods without a coreset.
     """
     settings: Mapping[str, Any]
+
+    @property
+    def has_coreset(self) -> bool:
+        """Whether the method has a coreset; subsampling MCMC and the full-data references have none."""
+        return self.coreset_or_none is not None
+
+    @property
+    def coreset(self) -> Coreset:
+        """Rows and weights."""
+        if self.coreset_or_none is None:
+            raise InputError(
+                "fit.coreset",
+                got=f"a fit by {self.settings['method']}, which has no coreset",
+                expected="a coreset method",
+                fix="Ask fit.has_coreset first.",
+            )
+        return self.coreset_or_none
 
     @property
     def is_interrupted(self) -> bool:
@@ -122,9 +141,11 @@ class Fit:
 
     def __repr__(self) -> str:
         draws = dict(self.posterior["posterior"].sizes)
+        shape = f"{draws.get('chain', 0)} chains x {draws.get('draw', 0)} draws"
+        if not self.has_coreset:
+            return f"Fit({self.settings['method']}, {shape})"
         return (
-            f"Fit({self.coreset.size} of {self.coreset.num_rows} rows, {draws.get('chain', 0)} chains x "
-            f"{draws.get('draw', 0)} draws, estimated KL {self.kl_estimate:.3g}, "
+            f"Fit({self.coreset.size} of {self.coreset.num_rows} rows, {shape}, estimated KL {self.kl_estimate:.3g}, "
             f"training {self.training.reason} after {self.training.num_steps} iterations)"
         )
 
@@ -140,27 +161,24 @@ def build_fit(
     pilot: Pilot | None,
     training: Run,
     sampling: Run,
-    tune: int,
+    history: Any,
     check: Cost,
     kl_estimate: float,
-    coreset: Coreset,
+    coreset: Coreset | None,
     settings: Mapping[str, Any],
     dims: Mapping[str, Any] | None,
     coords: Mapping[str, Any] | None,
 ) -> Fit:
     """Assemble the tree from two runs of the driver."""
-    kept = jax.tree.map(lambda leaf: np.swapaxes(np.asarray(leaf)[tune:], 0, 1), _chain_info(sampling))
+    kept = jax.tree.map(lambda leaf: np.swapaxes(np.asarray(leaf), 0, 1), _chain_info(history))
     tree = arviz_base.from_dict(
-        {
-            "posterior": named_leaves(kept["position"], "theta"),
-            "sample_stats": {name: kept[name] for name in ("lp", "acceptance_rate", "diverging", "n_steps")},
-        },
+        {"posterior": named_leaves(kept.pop("position"), "theta"), "sample_stats": kept},
         dims={name: list(value) for name, value in (dims or {}).items()},
         coords=dict(coords or {}),
     )
-    tree["coreset"] = xarray.DataTree(_coreset_dataset(coreset))
-    history = {name: getattr(training.history, name) for name in ("gradient_norm", "kl_estimate", "acceptance_rate")}
-    tree["training"] = xarray.DataTree(xarray.Dataset({name: ("iteration", value) for name, value in history.items()}))
+    if coreset is not None:
+        tree["coreset"] = xarray.DataTree(_coreset_dataset(coreset))
+    tree["training"] = xarray.DataTree(xarray.Dataset(_training_history(training)))
     costs = {
         "pilot": Cost.of(*(pilot.rounds if pilot else ())),
         "training": Cost.of(training),
@@ -168,7 +186,7 @@ def build_fit(
         "check": check,
     }
     header = {
-        "num_rows": coreset.num_rows,
+        "num_rows": coreset.num_rows if coreset is not None else None,
         "kl_estimate": kl_estimate,
         "settings": dict(settings),
         **{stage: vars(cost) for stage, cost in costs.items()},
@@ -177,14 +195,25 @@ def build_fit(
     return Fit(tree, coreset, **costs, kl_estimate=kl_estimate, settings=dict(settings))
 
 
-def _chain_info(sampling: Run) -> dict[str, Position]:
-    info = sampling.history
+NAMES_OF_STATISTICS = {"log_density": "lp", "num_steps": "n_steps"}
+"""As PyMC calls them; other statistics keep their names."""
+
+
+def _chain_info(info: Any) -> dict[str, Any]:
+    """Positions, and every statistic that has a value for each chain and draw."""
+    statistics = {name: value for name, value in info._asdict().items() if name != "position" and np.ndim(value) == 2}
     return {
         "position": info.position,
-        "lp": info.log_density,
-        "acceptance_rate": info.acceptance_rate,
-        "diverging": info.diverging,
-        "n_steps": info.num_steps,
+        **{NAMES_OF_STATISTICS.get(name, name): value for name, value in statistics.items()},
+    }
+
+
+def _training_history(training: Run) -> dict[str, Any]:
+    """Every scalar number that a training step reports."""
+    return {
+        name: ("iteration", value)
+        for name, value in training.history._asdict().items()
+        if np.ndim(value) == 1 and np.issubdtype(value.dtype, np.floating)
     }
 
 
@@ -196,10 +225,11 @@ def _coreset_dataset(coreset: Coreset) -> xarray.Dataset:
     return xarray.Dataset(variables)
 
 
-def coreset_of(indices: Any, weights: Any, rows: Batch, num_rows: int) -> Coreset:
-    """A coreset on the host from arrays on the device."""
+def coreset_of(selected: SelectedRows, data: ArrayData) -> Coreset:
+    """A coreset on the host, with the values of its rows."""
+    rows = data.take(jnp.asarray(selected.indices))
     columns = {name: np.asarray(leaf) for name, leaf in named_leaves(rows, "data").items()}
-    return Coreset(np.asarray(indices), np.asarray(weights), num_rows, columns)
+    return Coreset(np.asarray(selected.indices), np.asarray(selected.weights), data.size, columns)
 
 
 def load(path: Path | str) -> Fit:
@@ -215,12 +245,15 @@ def load(path: Path | str) -> Fit:
             expected="a file that Fit.save wrote",
             fix="Check the path.",
         ) from error
-    group = tree["coreset"].to_dataset()
+    coreset = _coreset_from(tree["coreset"].to_dataset(), header["num_rows"]) if "coreset" in tree else None
+    costs = {stage: Cost(**header[stage]) for stage in ("pilot", "training", "sampling", "check")}
+    return Fit(tree, coreset, **costs, kl_estimate=header["kl_estimate"], settings=header["settings"])
+
+
+def _coreset_from(group: xarray.Dataset, num_rows: int) -> Coreset:
     columns = {
         str(name).removeprefix("data."): group[name].to_numpy()
         for name in group.data_vars
         if str(name).startswith("data.")
     }
-    coreset = Coreset(group["row"].to_numpy(), group["weight"].to_numpy(), header["num_rows"], columns)
-    costs = {stage: Cost(**header[stage]) for stage in ("pilot", "training", "sampling", "check")}
-    return Fit(tree, coreset, **costs, kl_estimate=header["kl_estimate"], settings=header["settings"])
+    return Coreset(group["row"].to_numpy(), group["weight"].to_numpy(), num_rows, columns)

@@ -1,8 +1,7 @@
 """The one driver of every method: compiled chunks, progress, callbacks, counters, interruption and checkpoints.
 
-A method has ``init(key, problem) -> state`` and ``step(key, state, problem) -> (state, info)``. The state has a boolean
-``done``; the info has ``num_evaluations`` and ``status``. The random key of a step depends on its number alone, so
-neither the size of the chunks nor a checkpoint in between changes a bit of the result.
+It runs anything that keeps the contract of :class:`coreset_mcmc.method.Steps`. The random key of a step depends on its
+number alone, so neither the size of the chunks nor a checkpoint in between changes a bit of the result.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +22,7 @@ import numpy as np
 
 from coreset_mcmc.checkpoint import Checkpoint, Snapshot, load, save
 from coreset_mcmc.errors import RunError
+from coreset_mcmc.method import Steps
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.progress import ProgressBar
 from coreset_mcmc.status import Status
@@ -33,19 +33,6 @@ CAPACITY = 512
 
 CHUNK_SECONDS = 0.25
 """Aim for chunks of this length: often enough to feel live, rarely enough to cost nothing."""
-
-
-class Method(Protocol):
-    """A coreset construction or sampler that the driver can run."""
-
-    name: str
-
-    def init(self, key: Key, problem: Any) -> Any: ...
-
-    def step(self, key: Key, state: Any, problem: Any) -> tuple[Any, Any]: ...
-
-    def describe(self, info: Any) -> str:
-        """A live line for the progress bar, from the info of the latest chunk."""
 
 
 class Event(NamedTuple):
@@ -82,6 +69,11 @@ class Run:
     @property
     def is_interrupted(self) -> bool:
         return self.reason == "interrupted"
+
+
+@jax.jit
+def _init(method: Any, problem: Any, key: Key) -> Any:
+    return method.init(key, problem)
 
 
 @partial(jax.jit, static_argnames=("record", "capacity"))
@@ -148,7 +140,7 @@ class _History:
 
 @double_precision
 def run(
-    method: Method,
+    method: Steps,
     problem: Any,
     key: Key,
     *,
@@ -172,7 +164,7 @@ def run(
         record: a function of the state, evaluated after each step and kept every ``record_every`` steps.
     """
     init_key, step_key = jax.random.split(key)
-    state = jax.jit(lambda method, problem, key: method.init(key, problem))(method, problem, init_key)
+    state = _init(method, problem, init_key)
     advance = partial(_chunk, method, problem, step_key, record=record, capacity=CAPACITY)
     history = _History(record_every)
 
@@ -180,6 +172,7 @@ def run(
     state, (info, recorded), _ = jax.block_until_ready(advance(state, jnp.int64(0), jnp.int32(0)))
     compile_seconds = time.perf_counter() - began
     history.append(info, recorded, 0)
+    history.num_evaluations = method.init_evaluations(problem)
 
     seconds = 0.0
     if checkpoint is not None and Path(checkpoint.path).exists():
@@ -233,7 +226,7 @@ def run(
     )
 
 
-def _raise_on_status(method: Method, status: np.ndarray, first_step: int) -> None:
+def _raise_on_status(method: Steps, status: np.ndarray, first_step: int) -> None:
     if status.any():
         place = int(np.flatnonzero(status)[0])
         raise RunError(f"{method.name}, step {first_step + place + 1}: {Status(int(status[place])).message}")

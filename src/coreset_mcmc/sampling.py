@@ -9,6 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, step_chains
+from coreset_mcmc.method import Trained
+from coreset_mcmc.problem import Problem
+from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
 from coreset_mcmc.target import CoresetTarget
 from coreset_mcmc.types import Key, Position, pytree
@@ -70,7 +73,25 @@ class FrozenSampling:
         )
         return SamplingState(chains, state.done), sampling_info
 
+    def init_evaluations(self, problem: SamplingProblem) -> int:
+        num_chains = jax.tree.leaves(problem.initial_positions)[0].shape[0]
+        return int(num_chains * problem.target.weights.shape[0])
+
     def describe(self, info: SamplingInfo) -> str:
         """The progress bar shows how sampling goes."""
         count = int(info.diverging.sum())
         return f"{count} divergences" if count else f"log density {info.log_density[-1].mean():.4g}"
+
+
+def sample_coreset(
+    problem: Problem, coreset: SelectedRows, positions: Position, kernel: Kernel, num_chains: int
+) -> Trained:
+    """Freeze the weights and go on from where the training chains ended, each sampling chain with its own stream.
+
+    ``coreset`` may name other rows than ``problem``; ``positions`` has a leading chain axis of any length.
+    """
+    rows = problem.data.take(jnp.asarray(coreset.indices))
+    target = CoresetTarget(rows, jnp.asarray(coreset.weights, jnp.float64), problem.model)
+    num_trained = jax.tree.leaves(positions)[0].shape[0]
+    starts = jax.tree.map(lambda leaf: leaf[jnp.arange(num_chains) % num_trained], positions)
+    return Trained(FrozenSampling(kernel), SamplingProblem(target, starts), coreset)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 
 from coreset_mcmc.errors import InputError, require, require_count
 from coreset_mcmc.types import Batch
@@ -128,6 +129,21 @@ class Stratified:
             expected=f"one label for each of the {size} rows",
             fix="Stratify by a column with one value per row.",
         )
+        missing = np.asarray(pd.isna(values))
+        require(
+            not missing.any(),
+            "Stratified labels",
+            got=f"{missing.sum()} missing labels (first at row {int(np.argmax(missing))})",
+            expected="a label for each row",
+            fix="Drop those rows, or give them a label of their own.",
+        )
+        require(
+            values.dtype != object or len(set(map(type, values))) == 1,
+            "Stratified labels",
+            got="labels of several types",
+            expected="numbers only, or text only",
+            fix="Turn all of them into text, e.g. labels.astype(str).",
+        )
         return values
 
 
@@ -183,7 +199,15 @@ class Given:
         )
         if self.weights is None:
             return SelectedRows(indices, np.full(indices.size, size / indices.size))
-        weights = np.asarray(self.weights, dtype=float)
+        given = np.asarray(self.weights)
+        require(
+            given.dtype == bool or np.issubdtype(given.dtype, np.number),
+            "Given weights",
+            got=f"dtype {given.dtype}",
+            expected=f"{indices.size} finite numbers",
+            fix="Pass one weight for each given row.",
+        )
+        weights = given.astype(float)
         require(
             weights.shape == indices.shape and bool(np.isfinite(weights).all()),
             "Given weights",

@@ -6,6 +6,7 @@ from dataclasses import field, fields
 from typing import Any, TypeVar
 
 import jax
+import numpy as np
 
 Position = Any
 """A pytree of arrays: one point of the parameter space. Parts may be discrete."""
@@ -32,7 +33,14 @@ def pytree(node: Class) -> Class:
     their class.
     """
     leaves = [item.name for item in fields(node) if not item.metadata.get("static", False)]
+    are_floats = {item.name for item in fields(node) if str(item.type).startswith("float")}
     choices = [item.name for item in fields(node) if item.metadata.get("static", False)]
+
+    def leaf(value: Any, name: str) -> Any:
+        """A whole number where a float belongs would compile a program of its own, and so would a NumPy scalar."""
+        item = getattr(value, name)
+        is_number = name in are_floats and isinstance(item, int | float | np.floating | np.integer)
+        return float(item) if is_number else item
 
     def structure(value: Any) -> tuple[Any, ...]:
         return tuple(getattr(value, name) for name in choices)
@@ -40,12 +48,12 @@ def pytree(node: Class) -> Class:
     jax.tree_util.register_pytree_with_keys(
         node,
         lambda value: (
-            [(jax.tree_util.GetAttrKey(name), getattr(value, name)) for name in leaves],
+            [(jax.tree_util.GetAttrKey(name), leaf(value, name)) for name in leaves],
             structure(value),
         ),
         lambda structure, children: node(
             **dict(zip(leaves, children, strict=True)), **dict(zip(choices, structure, strict=True))
         ),
-        lambda value: ([getattr(value, name) for name in leaves], structure(value)),
+        lambda value: ([leaf(value, name) for name in leaves], structure(value)),
     )
     return node

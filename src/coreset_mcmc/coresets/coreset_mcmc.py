@@ -14,13 +14,17 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, restart_chains, step_chains
-from coreset_mcmc.kernels.slice import HitAndRunSlice
+from coreset_mcmc.kernels.slice import kernel_or_default
+from coreset_mcmc.method import Needs, Trained
 from coreset_mcmc.problem import Problem
+from coreset_mcmc.sampling import sample_coreset
+from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
 from coreset_mcmc.types import Key, pytree, static
 from coreset_mcmc.weights.epochs import DoublingEpochs
@@ -82,30 +86,33 @@ class CoresetMCMC:
     """Train coreset weights with the draws of K chains.
 
     Args:
-        kernel: moves each chain; any kernel that leaves pi_w invariant.
+        kernel: moves each chain; any kernel that leaves pi_w invariant. ``None`` is a hit-and-run slice kernel, which
+            ``fit`` shapes in a pilot run.
         optimizer: an optimiser of ours or of optax.
         feasible_set: the set that the weights are projected onto.
         num_chains: K, at least 2.
         subsample_size: S, rows in each gradient estimate; ``None`` for all of them.
         num_iterations: weight updates.
-        burn_in: iterations with the weights held first, or a :class:`HotStart` test that decides.
+        burn_in: iterations with the weights held first, or a :class:`HotStart` test that decides; ``None`` for none.
         delay: kernel steps for each weight update.
         minibatches: how the S rows are drawn.
         epochs: restart, average and stop by the estimated KL; ``None`` runs all of ``num_iterations`` in one go.
     """
 
-    kernel: Kernel = HitAndRunSlice()
+    kernel: Kernel | None = None
     optimizer: Optimizer = HotDoG()
     feasible_set: FeasibleSet = NonNegative()
     num_chains: int = static(default=2)
     subsample_size: int | None = static(default=None)
     num_iterations: int = 25_000
-    burn_in: int | HotStart = 0
+    burn_in: int | HotStart | None = None
     delay: int = static(default=1)
     minibatches: Minibatches = WithoutReplacement()
     epochs: DoublingEpochs | None = None
 
-    name = "coreset_mcmc"
+    name = "coreset-mcmc"
+    needs = Needs()
+    uses_coreset_rows = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "optimizer", as_optimizer(self.optimizer))
@@ -122,11 +129,12 @@ class CoresetMCMC:
             require_count("num_iterations", self.num_iterations, at_least=1, fix="Pass how many updates to make.")
         if isinstance(self.burn_in, int):
             require_count("burn_in", self.burn_in, at_least=0, fix="Use 0 for none, or HotStart() to decide.")
+            object.__setattr__(self, "burn_in", self.burn_in or None)
 
     @property
     def max_steps(self) -> int:
         """Iterations if nothing stops training early."""
-        held = self.burn_in.max_iterations if isinstance(self.burn_in, HotStart) else self.burn_in
+        held = self.burn_in.max_iterations if isinstance(self.burn_in, HotStart) else self.burn_in or 0
         return held + self.num_iterations * self.delay
 
     def check(self, problem: Problem) -> None:
@@ -146,15 +154,21 @@ class CoresetMCMC:
             expected="at least 2 rows",
             fix="One row gives no estimate of its own noise; a few times the coreset size is a good choice.",
         )
-        position = jax.tree.map(lambda leaf: leaf[0], problem.initial_positions)
-        self.kernel.check(position, problem.target(problem.initial_weights))
+        self.moving_kernel.check(problem.position, problem.target(problem.initial_weights))
+
+    @property
+    def moving_kernel(self) -> Kernel:
+        return kernel_or_default(self.kernel)
+
+    def init_evaluations(self, problem: Problem) -> int:
+        return self.num_chains * problem.coreset_size
 
     def init(self, key: Key, problem: Problem) -> CoresetMCMCState:
         weights = self.feasible_set.project(problem.initial_weights, problem.data.size)
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
         return CoresetMCMCState(
             weights=weights,
-            chains=init_chains(self.kernel, positions, problem.target(weights)),
+            chains=init_chains(self.moving_kernel, positions, problem.target(weights)),
             optimizer=self.optimizer.init(weights),
             minibatches=self.minibatches.init(key),
             hot_start=self.burn_in.init(self.num_chains, weights.dtype) if isinstance(self.burn_in, HotStart) else (),
@@ -166,7 +180,7 @@ class CoresetMCMC:
 
     def step(self, key: Key, state: CoresetMCMCState, problem: Problem) -> tuple[CoresetMCMCState, CoresetMCMCInfo]:
         move_key, batch_key = jax.random.split(key)
-        chains, kernel_info = step_chains(self.kernel, move_key, state.chains, problem.target(state.weights))
+        chains, kernel_info = step_chains(self.moving_kernel, move_key, state.chains, problem.target(state.weights))
         log_density = log_density_of(chains)
         state = state._replace(chains=chains, iteration=state.iteration + 1)
         state, is_due = self._is_update_due(state, log_density)
@@ -177,7 +191,7 @@ class CoresetMCMC:
         def update() -> _Update:
             return self._update_weights(batch_key, state, problem)
 
-        updated = jax.lax.cond(is_due, update, keep)
+        updated = update() if is_due is None else jax.lax.cond(is_due, update, keep)
         kernel_evaluations = problem.coreset_size * jnp.sum(
             kernel_info.num_evaluations, dtype=updated.num_evaluations.dtype
         )
@@ -191,6 +205,10 @@ class CoresetMCMC:
             status=updated.status,
         )
         return updated.state, info
+
+    def finish(self, state: CoresetMCMCState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
+        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(self.final_weights(state)))
+        return sample_coreset(problem, coreset, state.chains.position, kernel or self.moving_kernel, num_chains)
 
     def final_weights(self, state: CoresetMCMCState) -> jax.Array:
         """The best weights that a check has seen, or the current ones if there was none."""
@@ -206,13 +224,18 @@ class CoresetMCMC:
         norm = info.gradient_norm[-1]
         return f"gradient norm {norm:.2g}" if math.isfinite(norm) else "holding the weights"
 
-    def _is_update_due(self, state: CoresetMCMCState, log_density: jax.Array) -> tuple[CoresetMCMCState, jax.Array]:
+    def _is_update_due(
+        self, state: CoresetMCMCState, log_density: jax.Array
+    ) -> tuple[CoresetMCMCState, jax.Array | None]:
+        """Whether the weights move in this iteration; None if they always do, which saves a costly branch."""
+        if self.burn_in is None and self.delay == 1:
+            return state, None
         if isinstance(self.burn_in, HotStart):
             dimension = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], state.chains.position))[0].size
             hot_start = self.burn_in.update(state.hot_start, log_density, dimension)
             since = state.iteration - hot_start.num_iterations
             return state._replace(hot_start=hot_start), hot_start.is_over & (since % self.delay == 0)
-        since = state.iteration - self.burn_in
+        since = state.iteration - (0 if self.burn_in is None else self.burn_in)
         return state, (since > 0) & (since % self.delay == 0)
 
     def _update_weights(self, key: Key, state: CoresetMCMCState, problem: Problem) -> _Update:
@@ -228,8 +251,8 @@ class CoresetMCMC:
             weights=weights, optimizer=optimizer, minibatches=minibatches, num_updates=state.num_updates + 1
         )
         moved, num_checked = self._end_epoch(moved, problem)
-        chains = restart_chains(self.kernel, moved.chains, problem.target(moved.weights))
-        num_evaluations = self.num_chains * (problem.coreset_size * (1 + self.kernel.caches_gradient) + num_rows)
+        chains = restart_chains(self.moving_kernel, moved.chains, problem.target(moved.weights))
+        num_evaluations = self.num_chains * (problem.coreset_size * (1 + self.moving_kernel.caches_gradient) + num_rows)
         return _Update(
             moved._replace(chains=chains, done=moved.done | (moved.num_updates >= self.num_iterations)),
             _norm(estimate, is_finite),

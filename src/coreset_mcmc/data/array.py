@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -34,21 +35,40 @@ class ArrayData:
         return jax.tree.map(lambda leaf: jnp.take(leaf, indices, axis=0), self.arrays)
 
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
-        """Whole blocks in a compiled loop, then the remainder; no row is copied or padded."""
+        return self._reduce(lambda batch, start: function(batch), partial(jax.tree.map, jnp.add))
+
+    def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        return self._reduce(lambda batch, start: function(batch), partial(jax.tree.map, jnp.maximum))
+
+    def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
+        def best_of(batch: Batch, start: Any) -> tuple[jax.Array, jax.Array]:
+            scores = function(batch)
+            scores = jnp.where(jnp.isnan(scores), -jnp.inf, scores)
+            place = jnp.argmax(scores)
+            return scores[place], (start + place).astype(jnp.int32)
+
+        def better_of(one: tuple[jax.Array, jax.Array], other: tuple[jax.Array, jax.Array]) -> Any:
+            return jax.tree.map(partial(jnp.where, other[0] > one[0]), other, one)
+
+        return self._reduce(best_of, better_of)
+
+    def _reduce(self, function: Callable[[Batch, Any], Any], combine: Callable[[Any, Any], Any]) -> Any:
+        """Whole blocks in a compiled loop, then the remainder; no row is copied or padded.
+
+        ``function`` gets a block and the number of its first row; blocks come in the order of the rows.
+        """
         block = min(self.rows_per_block, self.size)
         num_blocks, remainder = divmod(self.size, block)
 
-        def rows_from(start: Any, count: int) -> Batch:
-            return jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, count), self.arrays)
+        def value_from(start: Any, count: int) -> Any:
+            rows = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, count), self.arrays)
+            return function(rows, start)
 
-        total = function(rows_from(0, block))
+        total = value_from(0, block)
         if num_blocks > 1:
             total = jax.lax.fori_loop(
-                1,
-                num_blocks,
-                lambda index, running: jax.tree.map(jnp.add, running, function(rows_from(index * block, block))),
-                total,
+                1, num_blocks, lambda index, running: combine(running, value_from(index * block, block)), total
             )
         if remainder:
-            total = jax.tree.map(jnp.add, total, function(rows_from(num_blocks * block, remainder)))
+            total = combine(total, value_from(num_blocks * block, remainder))
         return total

@@ -32,6 +32,8 @@ def permuted(key: Key, size: int, places: jax.Array) -> jax.Array:
 
 def without_replacement(key: Key, size: int, count: int) -> jax.Array:
     """``count`` distinct row numbers below ``size``, uniformly at random."""
+    if count > size:
+        raise ValueError(f"cannot draw {count} distinct rows out of {size}")
     return permuted(key, size, jnp.arange(count))
 
 

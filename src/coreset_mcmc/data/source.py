@@ -1,7 +1,7 @@
 """What every engine of data offers to a compiled program.
 
 The array engine holds all rows in memory. Engines that do not (files larger than memory, a cluster) implement the
-same three operations.
+same operations.
 """
 
 from __future__ import annotations
@@ -26,3 +26,12 @@ class DataSource(Protocol):
 
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         """``function(batch)`` summed over blocks that together hold each row once, in bounded memory."""
+
+    def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        """The elementwise maximum of ``function(batch)`` over the same blocks."""
+
+    def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
+        """The highest of the scores ``function(batch) -> (B,)`` and the number of its row, the first of equals.
+
+        A score of NaN counts as -inf.
+        """

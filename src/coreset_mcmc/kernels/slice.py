@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.errors import require, require_count, require_positive
-from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState, check_continuous
 from coreset_mcmc.kernels.line import num_uniforms, slice_on_line
 from coreset_mcmc.target import CoresetTarget, move
 from coreset_mcmc.types import Key, Position, pytree, static
@@ -155,3 +155,8 @@ class UnivariateSlice:
             return unravel(jax.nn.one_hot(number, flat.size, dtype=flat.dtype))
 
         return _slice_along(key, state, target, flat.size, coordinate_direction, self)
+
+
+def kernel_or_default(kernel: Kernel | None) -> Kernel:
+    """The kernel of a method that was given none: hit-and-run, which asks nothing of a continuous model."""
+    return HitAndRunSlice() if kernel is None else kernel

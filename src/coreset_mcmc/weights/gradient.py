@@ -33,12 +33,12 @@ def log_likelihood_matrix(model: Model, positions: Position, batch: Batch) -> ja
 def centred(log_likelihoods: jax.Array) -> jax.Array:
     """Subtract from each row of data its mean over the K positions.
 
-    For few positions as a matrix product, which XLA does not fuse with what comes before it: a plain subtraction makes
-    it evaluate each log-likelihood once for itself and once more for the mean.
+    By a matrix product, which XLA does not fuse with what comes before it: a plain mean makes it evaluate each
+    log-likelihood once for itself and once more for the mean. For few positions the whole centring is one product.
     """
     count = log_likelihoods.shape[0]
     if count > MAX_CENTRING_MATRIX:
-        return log_likelihoods - jnp.mean(log_likelihoods, axis=0)
+        return log_likelihoods - jnp.full((count,), 1.0 / count, log_likelihoods.dtype) @ log_likelihoods
     centring = jnp.eye(count, dtype=log_likelihoods.dtype) - 1.0 / count
     return centring @ log_likelihoods
 
