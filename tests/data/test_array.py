@@ -59,6 +59,27 @@ class TestSumOverRows:
         np.testing.assert_allclose(gradient, np.cos(rows @ theta) @ rows, rtol=1e-12)
 
 
+class TestArgmaxOverRows:
+    @pytest.mark.parametrize("size", [1, 15, 16, 17, 33, 48])
+    def test_is_the_plain_argmax(self, size: int, rng: np.random.Generator) -> None:
+        values = rng.permutation(size).astype(float)
+        find = jax.jit(lambda data: data.argmax_over_rows(lambda batch: batch))
+        score, row = find(ArrayData(values, rows_per_block=BLOCK))
+        assert score == size - 1
+        assert row == np.argmax(values)
+
+    def test_first_of_equals_in_any_block(self) -> None:
+        values = np.zeros(50)
+        values[[20, 21, 37, 49]] = 1.0
+        assert ArrayData(values, rows_per_block=BLOCK).argmax_over_rows(lambda batch: batch)[1] == 20
+
+    def test_never_a_row_without_a_score(self) -> None:
+        values = np.full(40, np.nan)
+        values[33] = -5.0
+        score, row = ArrayData(values, rows_per_block=BLOCK).argmax_over_rows(lambda batch: batch)
+        assert (score, row) == (-5.0, 33)
+
+
 class TestTake:
     def test_in_the_order_asked_with_repeats(self) -> None:
         arrays = whole_numbers(9)
