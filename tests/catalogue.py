@@ -1,7 +1,7 @@
-"""Every kernel that the shared tests run. Adding a kernel to the tests means adding one line.
+"""Every kernel and method that the shared tests run. Adding one to the tests means adding one entry.
 
-Each entry builds the kernel for positions with ``dim`` numbers in all. ``factor`` multiplies its numeric parameters: a
-kernel with other numbers must not compile again.
+A kernel's entry builds it for positions with ``dim`` numbers in all. ``factor`` multiplies numeric parameters: with
+other numbers nothing may compile again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from blackjax.mcmc.random_walk import normal
 from blackjax.mcmc.slice import fixed_order
 
+import coreset_mcmc as cm
 from coreset_mcmc.kernels import (
     GaussianAutoregression,
     HitAndRunSlice,
@@ -23,6 +24,7 @@ from coreset_mcmc.kernels import (
     UnivariateSlice,
     from_blackjax,
 )
+from coreset_mcmc.subsampling import GaussianProposal
 
 
 @dataclass(frozen=True)
@@ -88,3 +90,61 @@ CATALOGUE = [
 def entry(name: str) -> Entry:
     """The entry with this name."""
     return next(candidate for candidate in CATALOGUE if candidate.name == name)
+
+
+@dataclass(frozen=True)
+class MethodEntry:
+    """A method under test, with settings for a problem of a hundred rows."""
+
+    name: str
+    """As in the registry."""
+    make: Callable[[float], Any]
+    steps: int
+    """Steps of training that the tests take; it may finish sooner."""
+    draws: int = 12
+    merged: Callable[[int, int, int], int] = lambda steps, num_chains, coreset_size: 0
+    """Evaluations of the training that the compiler finds to be repeated and makes only once.
+
+    They are not counted, but a callback in the likelihood keeps the compiler from merging them and sees both.
+    """
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_mode = cm.subsampling.ModeSearch(learning_rate=0.05, subsample_size=20, tolerance=1e-3, max_iterations=200)
+
+METHODS = [
+    MethodEntry("austerity-mh", lambda factor: cm.AusterityMH(GaussianProposal(0.01 * factor), batch_size=20), 0),
+    MethodEntry("confidence-mh", lambda factor: cm.ConfidenceMH(GaussianProposal(0.01 * factor)), 0),
+    MethodEntry(
+        "coreset-mcmc",
+        lambda factor: cm.CoresetMCMC(optimizer=cm.optimizers.Adam(0.1 * factor), subsample_size=30, num_iterations=12),
+        12,
+        merged=lambda steps, num_chains, coreset_size: steps * num_chains * coreset_size,
+    ),
+    MethodEntry(
+        "hilbert", lambda factor: cm.Hilbert(num_projections=20, num_iterations=8, tolerance=1e-6 * factor), 60
+    ),
+    MethodEntry("importance-sampling", lambda factor: cm.ImportanceSampling(num_projections=20), 60),
+    MethodEntry("laplace", lambda factor: cm.Laplace(tolerance=1e-5 * factor), 60),
+    MethodEntry("nuts", lambda factor: cm.NUTS(num_warmup=30, target_acceptance=0.7 * factor, num_chains=2), 80),
+    MethodEntry(
+        "quasi-newton", lambda factor: cm.QuasiNewton(num_draws=40, num_iterations=3, regularization=0.01 * factor), 3
+    ),
+    MethodEntry("sghmc", lambda factor: cm.SGHMC(step_size=0.01 * factor, subsample_size=20, mode=_mode), 200),
+    MethodEntry("sgld", lambda factor: cm.SGLD(step_size=0.001 * factor, subsample_size=20, mode=_mode), 200),
+    MethodEntry(
+        "sparse-hamiltonian-flow",
+        lambda factor: cm.SparseHamiltonianFlow(
+            num_refreshments=2, num_leapfrog=3, num_iterations=10, subsample_size=20, step_size=0.01 * factor
+        ),
+        10,
+    ),
+    MethodEntry(
+        "sparse-vi",
+        lambda factor: cm.SparseVI(num_draws=20, num_updates=4, learning_rate=0.1 * factor, num_chains=4),
+        4,
+    ),
+    MethodEntry("uniform", lambda factor: cm.Uniform(), 0),
+]

@@ -11,6 +11,7 @@ from coreset_mcmc.kernels.base import (
 )
 from coreset_mcmc.kernels.blackjax_adapter import BlackJAX, from_blackjax
 from coreset_mcmc.kernels.gaussian import GaussianAutoregression
+from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.random_walk import RandomWalk
 from coreset_mcmc.kernels.slice import HitAndRunSlice, UnivariateSlice
 
@@ -22,6 +23,7 @@ __all__ = [
     "KernelInfo",
     "KernelState",
     "RandomWalk",
+    "SpikeAndSlabGibbs",
     "UnivariateSlice",
     "from_blackjax",
     "init_chains",

@@ -1,6 +1,7 @@
 """Logistic regression with independent Cauchy(0, 1) priors (appendix C.1 of the paper).
 
-l_n = -softplus(-(2 y_n - 1) [1, x_n]'beta).
+l_n = -softplus(-(2 y_n - 1) [1, x_n]'beta). Softplus has a slope of at most 1, so no row's log-likelihood changes by
+more than |[1, x_n]| |beta* - beta| between two positions: the bound that Confidence MH asks for.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.errors import require_count
-from coreset_mcmc.model import Model
+from coreset_mcmc.model import ChangeBound, Model
 from coreset_mcmc.models.checks import check_support, regression_columns
 from coreset_mcmc.models.design import intercept_plus
 from coreset_mcmc.models.special import softplus
@@ -33,6 +34,14 @@ def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> j
     return -softplus((1.0 - 2.0 * batch["y"]) * predicted)
 
 
+def _row_norm(batch: Batch) -> jax.Array:
+    return jnp.sqrt(1.0 + jnp.sum(batch["x"] ** 2, axis=-1))
+
+
+def _largest_change(largest_norm: jax.Array, position: Position, proposal: Position) -> jax.Array:
+    return largest_norm * jnp.linalg.norm(proposal["beta"] - position["beta"])
+
+
 @lru_cache
 def logistic_regression(num_features: int) -> Model:
     """y ~ Bernoulli(logistic(beta_0 + x'beta)) with y in {0, 1}; Cauchy(0, 1) priors."""
@@ -49,6 +58,7 @@ def logistic_regression(num_features: int) -> Model:
         _predictor,
         _log_likelihood,
         initial_position={"beta": np.zeros(num_features + 1)},
+        change_bound=ChangeBound(_row_norm, _largest_change),
         check_data=check_data,
         dims={"beta": ("coefficient",)},
         name="logistic_regression",

@@ -24,3 +24,12 @@ def log_softplus(x: jax.Array) -> jax.Array:
     """
     is_left = x < SOFTPLUS_IS_EXPONENTIAL_BELOW
     return jnp.where(is_left, x, jnp.log(jnp.where(is_left, 1.0, softplus(x))))
+
+
+LARGEST_LOG_INVERSE_SCALE = 300.0
+"""The square of exp(300) still leaves room for any sum of squares below 1e47."""
+
+
+def inverse_scale(log_scale: jax.Array) -> jax.Array:
+    """exp(-log_scale), held at exp(300) where it would overflow: 0 * inf never turns a perfect fit into NaN."""
+    return jnp.exp(jnp.minimum(-log_scale, LARGEST_LOG_INVERSE_SCALE))

@@ -1,0 +1,201 @@
+"""What every method of the registry promises, whatever it does: one suite, driven by the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import coreset_mcmc.run as driver
+from catalogue import METHODS, MethodEntry
+from coreset_mcmc import Model, RunError
+from coreset_mcmc.checkpoint import Checkpoint
+from coreset_mcmc.data import to_array_data
+from coreset_mcmc.problem import Problem, make_problem, starting_positions
+from coreset_mcmc.registry import METHODS as REGISTERED
+from coreset_mcmc.run import Run, run
+from coreset_mcmc.selection import Uniform
+from test_run import leaves_equal
+
+SIZE, CORESET_SIZE, NUM_CHAINS = 100, 10, 2
+ALL = pytest.mark.parametrize("entry", METHODS, ids=str)
+
+
+def log_prior(position):
+    return -0.5 * jnp.sum(position["slope"] ** 2) - 0.5 * position["noise"]["log_scale"] ** 2
+
+
+def log_likelihood(position, batch):
+    log_scale = position["noise"]["log_scale"]
+    return -0.5 * ((batch["y"] - batch["x"] @ position["slope"]) * jnp.exp(-log_scale)) ** 2 - log_scale
+
+
+START = {"slope": np.array([0.9, -0.9]), "noise": {"log_scale": np.array(0.1)}}
+MODEL = Model(log_prior, log_likelihood, START, name="nested")
+
+
+def make(seed: int = 0, model: Model = MODEL) -> Problem:
+    """A regression with positions nested in a pytree, started near its mode."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(SIZE, 2))
+    data = {"x": x, "y": x @ np.array([1.0, -1.0]) + rng.normal(size=SIZE)}
+    selected = Uniform().select(rng, data, SIZE, CORESET_SIZE)
+    positions = starting_positions(model, jax.random.key(seed), 10)
+    return make_problem(model, to_array_data(data), selected, positions)
+
+
+class Stages(NamedTuple):
+    training: Run
+    trained: Any
+    sampling: Run
+
+
+def both_stages(entry: MethodEntry, problem: Problem, seed: int = 0, factor: float = 1.0, folder: Any = None) -> Stages:
+    method = entry.make(factor)
+    method.check(problem)
+    checkpoints = [Checkpoint(folder / name) if folder else None for name in ("training.npz", "sampling.npz")]
+    train_key, sample_key = jax.random.split(jax.random.key(seed))
+    training = run(method, problem, train_key, num_steps=entry.steps, checkpoint=checkpoints[0])
+    trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
+    sampling = run(trained.sampler, trained.problem, sample_key, num_steps=entry.draws, checkpoint=checkpoints[1])
+    return Stages(training, trained, sampling)
+
+
+def test_every_method_is_in_the_catalogue():
+    assert [entry.name for entry in METHODS] == list(REGISTERED)
+    assert all(isinstance(entry.make(1.0), REGISTERED[entry.name]) for entry in METHODS)
+
+
+@ALL
+def test_draws_have_the_structure_and_types_of_positions(entry):
+    problem = make()
+    stages = both_stages(entry, problem)
+    draws = stages.sampling.history.position
+    assert jax.tree.structure(draws) == jax.tree.structure(problem.position)
+    for drawn, leaf in zip(jax.tree.leaves(draws), jax.tree.leaves(problem.position), strict=True):
+        assert drawn.shape == (entry.draws, NUM_CHAINS, *leaf.shape)
+        assert drawn.dtype == leaf.dtype
+        assert np.isfinite(drawn).all()
+    for name in ("log_density", "acceptance_rate", "diverging", "num_steps"):
+        assert getattr(stages.sampling.history, name).shape == (entry.draws, NUM_CHAINS), name
+    assert np.isfinite(stages.sampling.history.log_density).all()
+    assert not np.array_equal(draws["slope"][:, 0], draws["slope"][:, 1]), "chains must have streams of their own"
+
+
+@ALL
+def test_a_coreset_has_rows_and_weights(entry):
+    method = entry.make(1.0)
+    coreset = both_stages(entry, make()).trained.coreset
+    assert (coreset is not None) == method.uses_coreset_rows
+    if coreset is not None:
+        weights, indices = np.asarray(coreset.weights), np.asarray(coreset.indices)
+        assert weights.shape == indices.shape == (CORESET_SIZE,)
+        assert np.isfinite(weights).all()
+        assert (weights >= 0).all()
+        assert weights.sum() > 0
+        assert ((indices >= 0) & (indices < SIZE)).all()
+        assert np.unique(indices[weights > 0]).size == (weights > 0).sum(), "a row may carry weight once only"
+
+
+@ALL
+def test_seeds_are_respected(entry):
+    problem = make()
+    one, same, other = (both_stages(entry, problem, seed) for seed in (1, 1, 2))
+    assert leaves_equal(one.sampling.history, same.sampling.history)
+    assert leaves_equal(one.training.state, same.training.state)
+    assert not leaves_equal(one.sampling.history.position, other.sampling.history.position)
+
+
+@ALL
+def test_other_numbers_do_not_compile_again(entry):
+    both_stages(entry, make())
+    before = driver._chunk._cache_size()
+    both_stages(entry, make(seed=3), seed=5, factor=1.1)
+    assert driver._chunk._cache_size() == before
+
+
+@ALL
+def test_checkpoints_do_not_change_a_bit(entry, tmp_path):
+    problem = make()
+    whole = both_stages(entry, problem)
+    half = MethodEntry(entry.name, entry.make, entry.steps // 2, entry.draws // 2)
+    train_key, sample_key = jax.random.split(jax.random.key(0))
+    method = entry.make(1.0)
+    run(method, problem, train_key, num_steps=half.steps, checkpoint=Checkpoint(tmp_path / "training.npz"))
+    run(
+        whole.trained.sampler,
+        whole.trained.problem,
+        sample_key,
+        num_steps=half.draws,
+        checkpoint=Checkpoint(tmp_path / "sampling.npz"),
+    )
+    resumed = both_stages(entry, problem, folder=tmp_path)
+    for stage in ("training", "sampling"):
+        first, second = getattr(whole, stage), getattr(resumed, stage)
+        assert leaves_equal(first.state, second.state)
+        assert leaves_equal(first.history, second.history)
+        assert first.num_evaluations == second.num_evaluations
+
+
+class Counter:
+    """Counts the rows whose log-likelihood is really evaluated, by a callback from compiled code."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.model = Model(log_prior, self._log_likelihood, START, name="counted")
+
+    def _log_likelihood(self, position, batch):
+        count = batch["y"].shape[0]
+
+        def add(_):
+            self.rows += count
+
+        jax.debug.callback(add, position["slope"][0])
+        return log_likelihood(position, batch)
+
+    def since(self, before: int) -> int:
+        jax.effects_barrier()
+        return self.rows - before
+
+
+@ALL
+def test_counts_of_evaluations_are_true(entry):
+    counter = Counter()
+    problem = make(model=counter.model)
+    method = entry.make(1.0)
+    training = run(method, problem, jax.random.key(0), num_steps=entry.steps)
+    merged = entry.merged(training.num_steps, method.num_chains, CORESET_SIZE)
+    assert counter.since(0) == training.num_evaluations + merged
+    trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
+    jax.effects_barrier()
+    before = counter.rows
+    sampling = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=entry.draws)
+    assert counter.since(before) == sampling.num_evaluations
+
+
+def cliff_log_likelihood(position, batch):
+    """NaN beyond a slope that the posterior reaches."""
+    value = log_likelihood(position, batch)
+    return jnp.where(position["slope"][0] < 0.95, value, jnp.nan)
+
+
+CLIFF = Model(log_prior, cliff_log_likelihood, START, name="cliff")
+
+
+@ALL
+def test_nothing_that_is_not_a_number_reaches_the_user(entry):
+    """Either the run ends with an error that says what to do, or every draw lies where the posterior is positive."""
+    message, history = "", None
+    try:
+        history = both_stages(entry, make(model=CLIFF)).sampling.history
+    except RunError as error:
+        message = str(error)
+    if history is None:
+        assert "step" in message
+        assert len(message) > 80, "the message must say what to do"
+    else:
+        assert np.isfinite(history.log_density).all()
+        assert (history.position["slope"][..., 0] < 0.95).all()
