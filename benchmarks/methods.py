@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from coreset_mcmc.run import run
 from coreset_mcmc.sampling import sample_coreset
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.subsampling import GaussianProposal, ModeSearch, SpikeAndSlabProposal
+from references import PROBLEMS, Draws, Settings, reference_draws, unchanged
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
 ROWS, TABLE = DOCS / "methods.csv", DOCS / "methods.md"
@@ -73,13 +75,19 @@ class Case:
     overrides: dict[str, Callable[[], Any]]
     """Settings of methods that the paper gives for this model."""
     initvals: Any = None
+    fold: Callable[[Draws], Draws] = unchanged
+    """Maps every draw to one representative of its symmetric copies; KL and ESS are those of the folded draws."""
 
 
-def continuous(fit: cm.Fit) -> np.ndarray:
-    """Draws (chain, draw, d) of all floating-point variables."""
-    group = fit.posterior["posterior"]
-    parts = [group[name].to_numpy() for name in group.data_vars if np.issubdtype(group[name].dtype, np.floating)]
+def continuous(draws: Draws) -> np.ndarray:
+    """Draws (chain, draw, d) of all floating-point variables, in the order of their names."""
+    parts = [draws[name] for name in sorted(draws) if np.issubdtype(draws[name].dtype, np.floating)]
     return np.concatenate([part.reshape(*part.shape[:2], -1) for part in parts], axis=2)
+
+
+def draws_of(fit: cm.Fit) -> Draws:
+    """Variables with leading axes (chain, draw)."""
+    return {str(name): values.to_numpy() for name, values in fit.posterior["posterior"].data_vars.items()}
 
 
 def moments(draws: np.ndarray, patterns: np.ndarray | None = None) -> Reference:
@@ -91,7 +99,7 @@ def moments(draws: np.ndarray, patterns: np.ndarray | None = None) -> Reference:
 def nuts_reference(model: cm.Model, data: Any) -> Reference:
     """NUTS on all rows; its warnings are not suppressed."""
     fit = cm.fit(model, data, method=cm.NUTS(), draws=2_500, tune=0, chains=4, random_seed=99, progressbar=False)
-    return moments(continuous(fit))
+    return moments(continuous(draws_of(fit)))
 
 
 def gaussian() -> Case:
@@ -151,14 +159,25 @@ def sparse() -> Case:
             trained = sample_coreset(problem, every_row, problem.initial_positions, SpikeAndSlabGibbs(), CHAINS)
             draws = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=6_000).history.position
         kept = {name: np.swapaxes(np.asarray(values)[1_000:], 0, 1) for name, values in draws.items()}
-        parts = [kept["beta"], kept["variance"][..., None]]
-        return moments(np.concatenate(parts, axis=2), kept["gamma"].reshape(-1, 10))
+        return moments(continuous(kept), kept["gamma"].reshape(-1, 10))
 
     fair = {
         "austerity-mh": lambda: cm.AusterityMH(SpikeAndSlabProposal()),
         "confidence-mh": lambda: cm.ConfidenceMH(SpikeAndSlabProposal()),
     }
     return Case(model, data, gibbs_reference, fair, start)
+
+
+def beyond_laplace(name: str, folder: Path) -> Case:
+    """A problem of ``benchmarks/references.py``, folded onto one of its symmetric copies."""
+    problem = PROBLEMS[name]
+    model, data = problem.make()
+
+    def reference() -> Reference:
+        settings = Settings(target_accept=problem.target_accept)
+        return moments(continuous(problem.fold(reference_draws(name, settings, folder).draws)))
+
+    return Case(model, data, reference, random_walk_overrides(1e-3), fold=problem.fold)
 
 
 def random_walk_overrides(variance: float) -> dict[str, Callable[[], Any]]:
@@ -194,7 +213,7 @@ def measure(name: str, case: Case, reference: Reference, seed: int) -> dict[str,
             )  # fmt: skip
     except (cm.InputError, cm.RunError) as error:
         return row | {"failure": str(error).replace("\n", " ")[:160]}
-    draws = continuous(fit)
+    draws = continuous(case.fold(draws_of(fit)))
     ess = min_bulk_ess(draws)
     num_evaluations = sum(cost.num_evaluations for cost in (fit.pilot, fit.training, fit.sampling))
     row |= {
@@ -271,6 +290,9 @@ def main() -> int:
     parser.add_argument("--method", nargs="*", help="only these methods")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", type=Path, help="the folder with poisson_reg.csv; without it Poisson is left out")
+    parser.add_argument(
+        "--references", type=Path, help="the folder of benchmarks/references.py; without it those are left out"
+    )
     parser.add_argument("--table", action="store_true", help="only write the Markdown page")
     options = parser.parse_args()
     console = Console()
@@ -282,6 +304,8 @@ def main() -> int:
     }  # fmt: skip
     if options.data is not None:
         cases["poisson"] = lambda: poisson(options.data)
+    if options.references is not None:
+        cases |= {name: partial(beyond_laplace, name, options.references) for name in PROBLEMS}
     done = {(row["problem"], row["method"], int(row["seed"])) for row in existing_rows()}
     for problem, make in cases.items():
         if options.problem and problem not in options.problem:

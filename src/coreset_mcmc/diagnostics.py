@@ -12,6 +12,8 @@ import xarray
 MAX_RHAT = 1.01
 MIN_ESS_PER_CHAIN = 100
 MIN_DRAWS = 4
+MAX_PARETO_K = 0.7
+"""Above it importance sampling has no useful rate of convergence (Vehtari et al. 2024)."""
 MAX_KL = 1.0
 """Nats. A shift of one coordinate by 1.4 of its standard deviations costs this much."""
 
@@ -39,6 +41,13 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
         messages.append(
             f"{num_diverging} steps diverged or could not be completed. Reparametrise the model, or use a smaller step."
         )
+    if "pareto_k" in tree["sample_stats"]:
+        shape = float(tree["sample_stats"]["pareto_k"].max())
+        if shape > MAX_PARETO_K:
+            messages.append(
+                f"The Pareto k-hat of the importance weights is {shape:.2f}, above {MAX_PARETO_K}: the posterior has "
+                "more in its tails, or elsewhere, than the approximation. Do not use these draws; try method=cm.NUTS()."
+            )
     return messages
 
 

@@ -303,7 +303,7 @@ def test_counts_are_exact(gaussian, trained_on_gaussian):
     method, training = trained_on_gaussian
     gradients = NUM_REFRESHMENTS * NUM_LEAPFROG + 1
     for_init = 100 * gradients * 12
-    each = 2 * gradients * 12 + SUBSAMPLE_SIZE
+    each = (2 * gradients - 1) * 12 + SUBSAMPLE_SIZE
     assert method.init_evaluations(gaussian) == for_init
     assert (training.history.num_evaluations == each).all()
     assert training.num_evaluations == for_init + training.num_steps * each

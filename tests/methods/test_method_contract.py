@@ -29,19 +29,22 @@ def log_prior(position):
 
 
 def log_likelihood(position, batch):
+    """A regression, and NaN beyond the limit of a row; data, so that a cliff needs no program of its own."""
     log_scale = position["noise"]["log_scale"]
-    return -0.5 * ((batch["y"] - batch["x"] @ position["slope"]) * jnp.exp(-log_scale)) ** 2 - log_scale
+    value = -0.5 * ((batch["y"] - batch["x"] @ position["slope"]) * jnp.exp(-log_scale)) ** 2 - log_scale
+    return jnp.where(position["slope"][0] < batch["limit"], value, jnp.nan)
 
 
 START = {"slope": np.array([0.9, -0.9]), "noise": {"log_scale": np.array(0.1)}}
 MODEL = Model(log_prior, log_likelihood, START, name="nested")
 
 
-def make(seed: int = 0, model: Model = MODEL) -> Problem:
+def make(seed: int = 0, model: Model = MODEL, limit: float = 1e9) -> Problem:
     """A regression with positions nested in a pytree, started near its mode."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(SIZE, 2))
-    data = {"x": x, "y": x @ np.array([1.0, -1.0]) + rng.normal(size=SIZE)}
+    y = x @ np.array([1.0, -1.0]) + rng.normal(size=SIZE)
+    data = {"x": x, "y": y, "limit": np.full(SIZE, limit)}
     selected = Uniform().select(rng, data, SIZE, CORESET_SIZE)
     positions = starting_positions(model, jax.random.key(seed), 10)
     return make_problem(model, to_array_data(data), selected, positions)
@@ -92,7 +95,8 @@ def test_a_coreset_has_rows_and_weights(entry):
     assert (coreset is not None) == method.uses_coreset_rows
     if coreset is not None:
         weights, indices = np.asarray(coreset.weights), np.asarray(coreset.indices)
-        assert weights.shape == indices.shape == (CORESET_SIZE,)
+        assert weights.shape == indices.shape
+        assert 1 <= weights.size <= CORESET_SIZE
         assert np.isfinite(weights).all()
         assert (weights >= 0).all()
         assert weights.sum() > 0
@@ -167,8 +171,7 @@ def test_counts_of_evaluations_are_true(entry):
     problem = make(model=counter.model)
     method = entry.make(1.0)
     training = run(method, problem, jax.random.key(0), num_steps=entry.steps)
-    merged = entry.merged(training.num_steps, method.num_chains, CORESET_SIZE)
-    assert counter.since(0) == training.num_evaluations + merged
+    assert counter.since(0) == training.num_evaluations + entry.difference(training.num_steps)
     trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
     jax.effects_barrier()
     before = counter.rows
@@ -176,26 +179,20 @@ def test_counts_of_evaluations_are_true(entry):
     assert counter.since(before) == sampling.num_evaluations
 
 
-def cliff_log_likelihood(position, batch):
-    """NaN beyond a slope that the posterior reaches."""
-    value = log_likelihood(position, batch)
-    return jnp.where(position["slope"][0] < 0.95, value, jnp.nan)
-
-
-CLIFF = Model(log_prior, cliff_log_likelihood, START, name="cliff")
-
-
 @ALL
 def test_nothing_that_is_not_a_number_reaches_the_user(entry):
-    """Either the run ends with an error that says what to do, or every draw lies where the posterior is positive."""
+    """A cliff that the posterior reaches: an error that says what to do, or no draw beyond that is not flagged."""
     message, history = "", None
     try:
-        history = both_stages(entry, make(model=CLIFF)).sampling.history
+        stages = both_stages(entry, make(limit=0.95))
+        collect = getattr(stages.trained.sampler, "collect", lambda history: history)
+        history = collect(stages.sampling.history)
     except RunError as error:
         message = str(error)
     if history is None:
         assert "step" in message
         assert len(message) > 80, "the message must say what to do"
     else:
-        assert np.isfinite(history.log_density).all()
-        assert (history.position["slope"][..., 0] < 0.95).all()
+        is_inside = (history.position["slope"][..., 0] < 0.95) & np.isfinite(history.log_density)
+        assert (is_inside | history.diverging).all()
+        assert is_inside.any()

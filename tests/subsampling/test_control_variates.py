@@ -40,6 +40,7 @@ def subset_estimates(data, control, position, rows):
     return jax.vmap(lambda subset: estimate_posterior(MODEL, data.take(subset), SIZE, control, position))(rows)
 
 
+@jax.jit
 def exact(data, position):
     def log_posterior(at):
         return MODEL.log_prior(at) + jnp.sum(MODEL.log_likelihood(at, data.arrays))
@@ -78,7 +79,7 @@ def test_no_variance_at_the_centre(data, control):
 
 
 def test_all_rows_give_the_full_gradient(data, control, key):
-    estimate = fresh_estimate(key, MODEL, data, SIZE, control, ELSEWHERE)
+    estimate = jax.jit(lambda key, data: fresh_estimate(key, MODEL, data, SIZE, control, ELSEWHERE))(key, data)
     value, gradient = exact(data, ELSEWHERE)
     np.testing.assert_allclose(estimate.log_density, value, rtol=1e-12)
     np.testing.assert_allclose(estimate.gradient["beta"], gradient["beta"], atol=1e-12)
@@ -87,7 +88,7 @@ def test_all_rows_give_the_full_gradient(data, control, key):
 def test_full_gradient_is_streamed_in_blocks():
     """More rows than a block holds, and a remainder."""
     data = to_array_data(logistic_data(size=5_001))
-    control = control_variate(MODEL, data, CENTRE)
+    control = jax.jit(lambda data: control_variate(MODEL, data, CENTRE))(data)
     value, gradient = exact(data, CENTRE)
     prior, prior_gradient = jax.value_and_grad(MODEL.log_prior)(CENTRE)
     np.testing.assert_allclose(control.log_likelihood + prior, value, rtol=1e-12)

@@ -18,7 +18,7 @@ from coreset_mcmc.problem import make_problem, starting_positions
 from coreset_mcmc.run import run
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.subsampling import SGHMC, SGLD, ModeSearch
-from problems import logistic_data, logistic_problem
+from problems import SIZE, logistic_data, logistic_problem
 
 NUM_ROWS, DIM, NUM_CHAINS, NUM_STEPS, DISCARDED = 1_200, 2, 20, 1_500, 100
 PRECISION = 1.0 + NUM_ROWS
@@ -120,17 +120,26 @@ def logistic_mode():
     return optimize.minimize(negative_log_posterior, np.zeros(3)).x
 
 
-def test_mode_search_finds_the_mode_and_stops(key):
-    """Adam at a constant rate wanders within a few rates of the mode; the posterior deviation is 0.1 and more."""
+def test_mode_search_finds_the_mode_with_all_rows(key):
+    """Without noise the updates die out at the mode: a tolerance of 1e-6 is 1e-3 of the first gradients and less."""
+    problem = logistic_problem()
+    search = ModeSearch(learning_rate=5e-3, tolerance=1e-6, subsample_size=10**6, max_iterations=20_000)
+    trained = run(SGLD(mode=search), problem, key, num_steps=search.max_iterations)
+    assert trained.reason == "converged"
+    assert trained.num_evaluations == SIZE * trained.num_steps
+    np.testing.assert_allclose(trained.state.position["beta"], logistic_mode(), atol=1e-3)
+
+
+def test_mode_search_with_few_rows_stops_near_the_mode(key):
+    """The rule stops when all updates happen to be small, within two posterior deviations of 0.13 and more."""
     problem = logistic_problem()
     method = SGLD(mode=ModeSearch(learning_rate=5e-3, tolerance=5e-4, subsample_size=100, max_iterations=20_000))
     trained = run(method, problem, key, num_steps=method.max_steps)
     assert trained.reason == "converged"
     assert (trained.history.update_size[:-1] >= 5e-4).all()
     assert trained.history.update_size[-1] < 5e-4
-    assert trained.num_steps > 100
     assert trained.num_evaluations == 100 * trained.num_steps
-    np.testing.assert_allclose(trained.state.position["beta"], logistic_mode(), atol=0.1)
+    np.testing.assert_allclose(trained.state.position["beta"], logistic_mode(), atol=0.26)
     np.testing.assert_allclose(trained.history.update_size[0], 5e-3, rtol=1e-6)
 
 

@@ -183,7 +183,7 @@ class SparseHamiltonianFlow:
             done=state.done | (num_updates >= self.num_iterations),
         )
         status = jnp.where(jnp.isfinite(norm), Status.OK.value, Status.GRADIENT_NOT_FINITE.value)
-        num_rows = 2 * (self.num_steps_in_flow + 1) * problem.coreset_size + self.subsample_size
+        num_rows = (2 * self.num_steps_in_flow + 1) * problem.coreset_size + self.subsample_size
         return moved, FlowInfo(-value, norm, jnp.asarray(num_rows, jnp.int64), status.astype(jnp.int32))
 
     def describe(self, info: FlowInfo) -> str:

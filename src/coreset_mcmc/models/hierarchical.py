@@ -7,9 +7,9 @@ Sahu and Carlin 1995; Papaspiliopoulos, Roberts and Skold 2007), as they are her
 its predictor is affine in the position, which the non-centred product exp(log_scale) * z is not: a slice along a line
 costs O(M). The price: where a group has no row of positive weight, its effect and log_scale form Neal's funnel.
 
-The joint density is a poor guide to its mass. With all effects at their mean it grows like exp(-J log_scale) up to
-log_scale = -J, a spike that beats every other mode when effects are small; and a mode at the right place still
-understates the scale, because it sits where the effects have shrunk.
+The joint density is a poor guide to its mass. With all J effects at their mean it grows like exp(-J log_scale) down to
+log_scale = -J: a spike that is higher than anything else when effects are small, with no mass to speak of. A mode near
+the mass, if there is one at all, understates the scale, because it sits where the effects have shrunk.
 """
 
 from __future__ import annotations
