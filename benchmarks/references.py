@@ -41,7 +41,7 @@ from numpyro.infer import MCMC, NUTS
 
 from coreset_mcmc import models
 from coreset_mcmc.data import to_array_data
-from coreset_mcmc.laplace import LaplaceApproximation, ModeSearch, approximation_at, find_mode
+from coreset_mcmc.laplace import LaplaceApproximation, NewtonSearch, approximation_at, find_mode
 from coreset_mcmc.metrics import bulk_ess, two_moment_kl, two_moment_kl_floor
 from coreset_mcmc.model import Model
 from coreset_mcmc.problem import make_problem, starting_positions
@@ -338,7 +338,7 @@ def mode_near(model: Model, data: Any, position: Any) -> LaplaceApproximation | 
     arrays = to_array_data(data)
     starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], position)
     selected = Uniform().select(np.random.default_rng(0), data, arrays.size, 1)
-    search = jax.jit(lambda problem: find_mode(problem, ModeSearch()))
+    search = jax.jit(lambda problem: find_mode(problem, NewtonSearch()))
     state, info = search(make_problem(model, arrays, selected, starts))
     return approximation_at(state) if int(info.status) == Status.OK.value else None
 

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.laplace import (
-    ModeSearch,
+    NewtonSearch,
     approximation_at,
     derivatives,
     find_mode,
@@ -137,7 +137,7 @@ def test_memory_of_a_gradient_does_not_grow_with_the_rows():
 def searched(request):
     with jax.enable_x64(True):
         problem = make(MODELS[request.param](NUM_FEATURES), regression_data(request.param))
-        return problem, *find(problem, ModeSearch())
+        return problem, *find(problem, NewtonSearch())
 
 
 def test_finds_the_mode_from_the_models_own_start(searched, rng):
@@ -177,7 +177,7 @@ def test_counts_passes(searched):
 
 def test_paper_poisson_data(poisson_data):
     """From 0 to an intercept of 186, far from any prior mass."""
-    state, info = find(make(poisson_regression(8), poisson_data, rows_per_block=20_000), ModeSearch())
+    state, info = find(make(poisson_regression(8), poisson_data, rows_per_block=20_000), NewtonSearch())
     assert int(info.status) == Status.OK.value
     assert int(state.iteration) < 25
     assert abs(float(state.position[0]) - 186.05) < 0.01
@@ -185,14 +185,14 @@ def test_paper_poisson_data(poisson_data):
 
 def test_quadratic_takes_a_couple_of_steps(rng):
     data = rng.normal(size=(50, 2)) + 3.0
-    state, _ = find(make(gaussian_location(2), data), ModeSearch(tolerance=1e-10))
+    state, _ = find(make(gaussian_location(2), data), NewtonSearch(tolerance=1e-10))
     assert int(state.iteration) <= 5
     np.testing.assert_allclose(state.position, data.sum(axis=0) / 51, rtol=1e-10)
 
 
 def test_says_when_it_ran_out_of_iterations():
     problem = make(poisson_regression(NUM_FEATURES), regression_data("poisson"))
-    _, info = find(problem, ModeSearch(max_iterations=2))
+    _, info = find(problem, NewtonSearch(max_iterations=2))
     assert int(info.status) == Status.MODE_NOT_FOUND.value
     assert "initvals" in Status.MODE_NOT_FOUND.message
 
@@ -212,7 +212,7 @@ def one_parameter(log_likelihood, start):
     ids=["flat", "rising without end", "no second derivative"],
 )
 def test_says_when_there_is_no_peak(log_likelihood, start, status):
-    _, info = find(one_parameter(log_likelihood, start), ModeSearch(max_iterations=10))
+    _, info = find(one_parameter(log_likelihood, start), NewtonSearch(max_iterations=10))
     assert int(info.status) == status.value
     assert status.message
 
@@ -223,7 +223,7 @@ def test_leaves_a_saddle(rng):
     def two_modes(position, row):
         return -row * (position**2 - 1.0) ** 2
 
-    state, info = find(one_parameter(two_modes, 0.1), ModeSearch())
+    state, info = find(one_parameter(two_modes, 0.1), NewtonSearch())
     assert int(info.status) == Status.OK.value
     np.testing.assert_allclose(state.position, 1.0, rtol=1e-5)
 
@@ -231,4 +231,4 @@ def test_leaves_a_saddle(rng):
 @pytest.mark.parametrize("options", [{"max_iterations": 0}, {"tolerance": 0.0}])
 def test_refuses_bad_options(options):
     with pytest.raises(ValueError, match=next(iter(options))):
-        ModeSearch(**options)
+        NewtonSearch(**options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -24,14 +25,14 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     if sizes["draw"] < MIN_DRAWS:
         return [f"Only {sizes['draw']} draws per chain: too few to tell whether the chains have mixed."]
     messages = []
-    ess = _extreme(arviz_stats.ess(tree, method="bulk"), np.nanmin)
+    ess = _extreme(arviz_stats.ess, tree, np.nanmin, method="bulk")
     if ess < MIN_ESS_PER_CHAIN * sizes["chain"]:
         messages.append(
             f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain: quantiles and intervals are "
             "unreliable. Increase draws, or use a kernel that mixes faster."
         )
     if sizes["chain"] > 1:
-        rhat = _extreme(arviz_stats.rhat(tree), np.nanmax)
+        rhat = _extreme(arviz_stats.rhat, tree, np.nanmax)
         if rhat > MAX_RHAT:
             messages.append(
                 f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT}: the chains do not agree. Increase tune and draws."
@@ -61,6 +62,10 @@ def coreset_warnings(kl_estimate: float) -> list[str]:
     ]
 
 
-def _extreme(result: xarray.DataTree | xarray.Dataset, reduce: Callable[..., Any]) -> float:
-    dataset = result.to_dataset() if isinstance(result, xarray.DataTree) else result
-    return float(reduce([reduce(dataset[name].to_numpy()) for name in dataset.data_vars]))
+def _extreme(statistic: Callable[..., Any], tree: xarray.DataTree, reduce: Callable[..., Any], **options: Any) -> float:
+    """The smallest or largest value over all variables; NaN, as of an indicator that never changes, does not count."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        result = statistic(tree, **options)
+        dataset = result.to_dataset() if isinstance(result, xarray.DataTree) else result
+        return float(reduce([reduce(dataset[name].to_numpy()) for name in dataset.data_vars]))

@@ -124,7 +124,7 @@ class LaplaceApproximation:
         return self.mean + noise @ self.scale_factor.T
 
 
-class ModeSearchState(NamedTuple):
+class NewtonSearchState(NamedTuple):
     """The highest position so far and what is known about it."""
 
     position: jax.Array
@@ -137,7 +137,7 @@ class ModeSearchState(NamedTuple):
     has_converged: jax.Array
 
 
-class ModeSearchInfo(NamedTuple):
+class NewtonSearchInfo(NamedTuple):
     """What one iteration reports."""
 
     newton_decrement: jax.Array
@@ -149,7 +149,7 @@ class ModeSearchInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class ModeSearch:
+class NewtonSearch:
     """Damped Newton iterations from the first start of a problem.
 
     Args:
@@ -168,10 +168,10 @@ class ModeSearch:
     def init_evaluations(self, problem: Problem) -> int:
         return num_derivative_evaluations(problem)
 
-    def init(self, problem: Problem) -> ModeSearchState:
+    def init(self, problem: Problem) -> NewtonSearchState:
         flat = ravel_pytree(problem.position)[0]
         at_start = derivatives(problem, flat)
-        return ModeSearchState(
+        return NewtonSearchState(
             position=flat,
             derivatives=at_start,
             damping=jnp.asarray(INITIAL_DAMPING, flat.dtype),
@@ -180,7 +180,7 @@ class ModeSearch:
             has_converged=newton_decrement(at_start) < self.tolerance,
         )
 
-    def step(self, state: ModeSearchState, problem: Problem) -> tuple[ModeSearchState, ModeSearchInfo]:
+    def step(self, state: NewtonSearchState, problem: Problem) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         """Try one step; its derivatives are evaluated only if it rises."""
         at, unravel = state.derivatives, ravel_pytree(problem.position)[1]
         step, predicted = _uphill_step(at, state.damping)
@@ -192,7 +192,7 @@ class ModeSearch:
         position = jnp.where(rises, candidate, state.position)
         reached = jax.lax.cond(rises, lambda: derivatives(problem, candidate), lambda: at)
         decrement = newton_decrement(reached)
-        moved = ModeSearchState(
+        moved = NewtonSearchState(
             position=position,
             derivatives=reached,
             damping=jnp.where(rises, state.damping * _damping_change(gain_ratio), state.damping * state.growth),
@@ -201,9 +201,9 @@ class ModeSearch:
             has_converged=decrement < self.tolerance,
         )
         num_evaluations = problem.data.size + rises.astype(jnp.int64) * num_derivative_evaluations(problem)
-        return moved, ModeSearchInfo(decrement, reached.value, num_evaluations, self._status(moved))
+        return moved, NewtonSearchInfo(decrement, reached.value, num_evaluations, self._status(moved))
 
-    def _status(self, state: ModeSearchState) -> jax.Array:
+    def _status(self, state: NewtonSearchState) -> jax.Array:
         is_finite = jnp.all(jnp.isfinite(state.derivatives.gradient)) & jnp.all(jnp.isfinite(state.derivatives.hessian))
         has_failed = ~state.has_converged & (state.iteration >= self.max_iterations)
         is_peaked = jnp.isfinite(newton_decrement(state.derivatives))
@@ -212,27 +212,27 @@ class ModeSearch:
         return jnp.where(is_finite, status, Status.DERIVATIVES_NOT_FINITE.value).astype(jnp.int32)
 
 
-def find_mode(problem: Problem, search: ModeSearch) -> tuple[ModeSearchState, ModeSearchInfo]:
+def find_mode(problem: Problem, search: NewtonSearch) -> tuple[NewtonSearchState, NewtonSearchInfo]:
     """Iterate until the mode is found or the search fails; the info tells how it ended and counts all evaluations."""
 
-    def go_on(carry: tuple[ModeSearchState, ModeSearchInfo]) -> jax.Array:
+    def go_on(carry: tuple[NewtonSearchState, NewtonSearchInfo]) -> jax.Array:
         state, info = carry
         return ~state.has_converged & (info.status == Status.OK.value)
 
-    def one_step(carry: tuple[ModeSearchState, ModeSearchInfo]) -> tuple[ModeSearchState, ModeSearchInfo]:
+    def one_step(carry: tuple[NewtonSearchState, NewtonSearchInfo]) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         state, info = search.step(carry[0], problem)
         return state, info._replace(num_evaluations=info.num_evaluations + carry[1].num_evaluations)
 
     start = search.init(problem)
     evaluated = jnp.asarray(search.init_evaluations(problem), jnp.int64)
-    info = ModeSearchInfo(
+    info = NewtonSearchInfo(
         newton_decrement(start.derivatives), start.derivatives.value, evaluated, jnp.zeros((), jnp.int32)
     )
-    found: tuple[ModeSearchState, ModeSearchInfo] = jax.lax.while_loop(go_on, one_step, (start, info))
+    found: tuple[NewtonSearchState, NewtonSearchInfo] = jax.lax.while_loop(go_on, one_step, (start, info))
     return found
 
 
-def approximation_at(state: ModeSearchState) -> LaplaceApproximation:
+def approximation_at(state: NewtonSearchState) -> LaplaceApproximation:
     """The Gaussian with the curvature where the search is; NaN in its scale if that is not a peak."""
     scale, _, spectrum, vectors = _scaled_curvature(state.derivatives)
     root = scale[:, None] * vectors / jnp.sqrt(spectrum)

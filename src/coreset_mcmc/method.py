@@ -19,6 +19,7 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.model import Model
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.selection import SelectedRows
+from coreset_mcmc.status import Status
 from coreset_mcmc.types import Key, Position
 
 
@@ -101,6 +102,36 @@ class Method(Steps, Protocol):
 
         ``kernel`` is the user's choice for sampling, if there is one; methods that sample in their own way ignore it.
         """
+
+
+class NothingToTrain(NamedTuple):
+    """The state, and with the counts the info, of a training stage that is over before it begins."""
+
+    done: jax.Array
+    num_evaluations: jax.Array
+    status: jax.Array
+
+
+class WithoutTraining:
+    """The training stage of a method that has none."""
+
+    max_steps = 0
+
+    def init(self, key: Key, problem: Problem) -> NothingToTrain:
+        del key, problem
+        return NothingToTrain(jnp.array(True), jnp.zeros((), jnp.int64), jnp.asarray(Status.OK.value, jnp.int32))
+
+    def step(self, key: Key, state: NothingToTrain, problem: Problem) -> tuple[NothingToTrain, NothingToTrain]:
+        del key, problem
+        return state, state
+
+    def init_evaluations(self, problem: Problem) -> int:
+        del problem
+        return 0
+
+    def describe(self, info: NothingToTrain) -> str:
+        del info
+        return "nothing to train"
 
 
 def discrete_parts(position: Position) -> list[str]:

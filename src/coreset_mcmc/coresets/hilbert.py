@@ -21,7 +21,7 @@ from coreset_mcmc.coresets.row_vectors import check_rows_and_kernel, draws_at_mo
 from coreset_mcmc.errors import RunError, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.slice import kernel_or_default
-from coreset_mcmc.laplace import ModeSearch, ModeSearchState
+from coreset_mcmc.laplace import NewtonSearch, NewtonSearchState
 from coreset_mcmc.method import Needs, Trained
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.sampling import sample_coreset
@@ -50,7 +50,7 @@ class GreedyState(NamedTuple):
 class HilbertState(NamedTuple):
     """First the search for the mode, then one pass for the sum of all vectors, then greedy steps."""
 
-    search: ModeSearchState
+    search: NewtonSearchState
     positions: Position
     """Draws of the Gaussian at the mode, once it is found."""
     total: jax.Array
@@ -187,8 +187,8 @@ class Hilbert:
             return f"{info.newton_decrement[-1]:.2g} sd from the mode"
         return f"{info.num_chosen[-1]} rows, relative error {info.relative_error[-1]:.2g}"
 
-    def _search(self) -> ModeSearch:
-        return ModeSearch(self.max_iterations)
+    def _search(self) -> NewtonSearch:
+        return NewtonSearch(self.max_iterations)
 
     def _search_step(self, state: HilbertState, problem: Problem) -> tuple[HilbertState, HilbertInfo]:
         search, info = self._search().step(state.search, problem)

@@ -19,7 +19,7 @@ from coreset_mcmc.coresets.row_vectors import check_rows_and_kernel, draws_at_mo
 from coreset_mcmc.errors import RunError, require_count
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.slice import kernel_or_default
-from coreset_mcmc.laplace import ModeSearch, ModeSearchState
+from coreset_mcmc.laplace import NewtonSearch, NewtonSearchState
 from coreset_mcmc.method import Needs, Trained
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.sampling import sample_coreset
@@ -52,7 +52,7 @@ def draw_in_proportion(key: Key, norms: jax.Array, count: int) -> tuple[jax.Arra
 class ImportanceState(NamedTuple):
     """First the search for the mode, then the drawn rows."""
 
-    search: ModeSearchState
+    search: NewtonSearchState
     positions: Position
     """Draws of the Gaussian at the mode, once it is found."""
     indices: jax.Array
@@ -138,8 +138,8 @@ class ImportanceSampling:
             return f"{info.newton_decrement[-1]:.2g} sd from the mode"
         return f"estimated KL {info.kl_estimate[-1]:.3g}"
 
-    def _search(self) -> ModeSearch:
-        return ModeSearch(self.max_iterations)
+    def _search(self) -> NewtonSearch:
+        return NewtonSearch(self.max_iterations)
 
     def _search_step(self, state: ImportanceState, problem: Problem) -> tuple[ImportanceState, ImportanceInfo]:
         search, info = self._search().step(state.search, problem)

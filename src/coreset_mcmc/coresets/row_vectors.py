@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.errors import require
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.laplace import ModeSearchState, approximation_at
+from coreset_mcmc.laplace import NewtonSearchState, approximation_at
 from coreset_mcmc.model import Model
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.selection import SelectedRows
@@ -23,7 +23,7 @@ from coreset_mcmc.types import Batch, Key, Position
 from coreset_mcmc.weights.gradient import centred, log_likelihood_matrix
 
 
-def draws_at_mode(key: Key, search: ModeSearchState, problem: Problem, count: int) -> Position:
+def draws_at_mode(key: Key, search: NewtonSearchState, problem: Problem, count: int) -> Position:
     """``count`` positions from the Gaussian at the mode."""
     noise = jax.random.normal(key, (count, search.position.shape[0]), search.position.dtype)
     return jax.vmap(ravel_pytree(problem.position)[1])(approximation_at(search).draws(noise))

@@ -22,9 +22,9 @@ from coreset_mcmc.errors import RunError
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.laplace import (
     LaplaceApproximation,
-    ModeSearch,
-    ModeSearchInfo,
-    ModeSearchState,
+    NewtonSearch,
+    NewtonSearchInfo,
+    NewtonSearchState,
     approximation_at,
     full_log_densities,
     newton_decrement,
@@ -44,7 +44,7 @@ MIN_DRAWS_FOR_TAIL = 25
 class LaplaceState(NamedTuple):
     """The search for the mode."""
 
-    search: ModeSearchState
+    search: NewtonSearchState
     done: jax.Array
 
 
@@ -87,12 +87,12 @@ class Laplace:
         search = self._search().init(problem)
         return LaplaceState(search, search.has_converged)
 
-    def step(self, key: Key, state: LaplaceState, problem: Problem) -> tuple[LaplaceState, ModeSearchInfo]:
+    def step(self, key: Key, state: LaplaceState, problem: Problem) -> tuple[LaplaceState, NewtonSearchInfo]:
         del key
         search, info = self._search().step(state.search, problem)
         return LaplaceState(search, search.has_converged), info
 
-    def describe(self, info: ModeSearchInfo) -> str:
+    def describe(self, info: NewtonSearchInfo) -> str:
         return f"{info.newton_decrement[-1]:.2g} sd from the mode"
 
     def finish(self, state: LaplaceState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
@@ -103,8 +103,8 @@ class Laplace:
             GaussianSampling(self.psis, num_chains), GaussianProblem(problem, approximation_at(state.search)), None
         )
 
-    def _search(self) -> ModeSearch:
-        return ModeSearch(self.max_iterations, self.tolerance)
+    def _search(self) -> NewtonSearch:
+        return NewtonSearch(self.max_iterations, self.tolerance)
 
 
 @pytree

@@ -24,7 +24,7 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.laplace import ModeSearch, ModeSearchInfo, ModeSearchState, approximation_at, full_log_density
+from coreset_mcmc.laplace import NewtonSearch, NewtonSearchInfo, NewtonSearchState, approximation_at, full_log_density
 from coreset_mcmc.method import Needs, Trained
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.sampling import SamplingInfo, SamplingState
@@ -89,7 +89,7 @@ class Adaptation(NamedTuple):
 class NUTSState(NamedTuple):
     """First the search for the mode, then chains that warm up."""
 
-    search: ModeSearchState
+    search: NewtonSearchState
     chains: HMCState
     adaptation: Adaptation
     is_searching: jax.Array
@@ -206,7 +206,7 @@ class NUTS:
         moved = state._replace(search=search, chains=chains, adaptation=adaptation, is_searching=~is_over)
         return moved, self._searching(info, num_evaluations)
 
-    def _from_gaussian(self, key: Key, search: ModeSearchState, problem: Problem) -> tuple[HMCState, Adaptation]:
+    def _from_gaussian(self, key: Key, search: NewtonSearchState, problem: Problem) -> tuple[HMCState, Adaptation]:
         gaussian = approximation_at(search)
         noise = jax.random.normal(key, (self.num_chains, gaussian.mean.shape[0]), gaussian.mean.dtype)
         positions = jax.vmap(ravel_pytree(problem.position)[1])(gaussian.draws(noise))
@@ -264,11 +264,11 @@ class NUTS:
     def _unit_metric(self, flat: jax.Array) -> jax.Array:
         return jnp.eye(flat.size, dtype=flat.dtype) if self.dense_mass else jnp.ones_like(flat)
 
-    def _search(self) -> ModeSearch:
+    def _search(self) -> NewtonSearch:
         """Whether it converges is ours to judge: it may not fail by running out of iterations."""
-        return ModeSearch(np.iinfo(np.int32).max)
+        return NewtonSearch(np.iinfo(np.int32).max)
 
-    def _searching(self, info: ModeSearchInfo, num_evaluations: jax.Array) -> NUTSInfo:
+    def _searching(self, info: NewtonSearchInfo, num_evaluations: jax.Array) -> NUTSInfo:
         nothing = jnp.full_like(info.log_density, jnp.nan)
         return NUTSInfo(
             newton_decrement=info.newton_decrement,

@@ -25,36 +25,6 @@ from coreset_mcmc.target import finite_or_impossible
 from coreset_mcmc.types import Key, Position, pytree, static
 
 
-class NothingToTrain(NamedTuple):
-    """The state, and with the counts the info, of a training stage that is over before it begins."""
-
-    done: jax.Array
-    num_evaluations: jax.Array
-    status: jax.Array
-
-
-class WithoutTraining:
-    """The training stage of a method that has none."""
-
-    max_steps = 0
-
-    def init(self, key: Key, problem: Problem) -> NothingToTrain:
-        del key, problem
-        return NothingToTrain(jnp.array(True), jnp.zeros((), jnp.int64), jnp.asarray(Status.OK.value, jnp.int32))
-
-    def step(self, key: Key, state: NothingToTrain, problem: Problem) -> tuple[NothingToTrain, NothingToTrain]:
-        del key, problem
-        return state, state
-
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
-
-    def describe(self, info: NothingToTrain) -> str:
-        del info
-        return "nothing to train"
-
-
 @pytree
 @dataclass(frozen=True)
 class SubsamplingProblem:

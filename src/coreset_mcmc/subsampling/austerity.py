@@ -15,7 +15,7 @@ all changes are equal and s = 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -25,10 +25,11 @@ from scipy import stats
 
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.method import Needs, Trained, check_needs
+from coreset_mcmc.method import Needs, Trained, WithoutTraining, check_needs
 from coreset_mcmc.problem import Problem
-from coreset_mcmc.subsampling.approximate_mh import ApproximateMH, WithoutTraining, subsampling_problem
-from coreset_mcmc.subsampling.proposals import GaussianProposal, Proposal
+from coreset_mcmc.subsampling.approximate_mh import ApproximateMH, subsampling_problem
+from coreset_mcmc.subsampling.discrete_proposals import proposal_for
+from coreset_mcmc.subsampling.proposals import Proposal
 from coreset_mcmc.subsampling.sequential import Evidence
 from coreset_mcmc.types import pytree, static
 
@@ -80,13 +81,13 @@ class AusterityMH(WithoutTraining):
     The draws are not exact: decisions are wrong with a small probability, at most ``error`` at each look.
 
     Args:
-        proposal: where a chain might go next.
+        proposal: where a chain might go next; ``None`` is a Gaussian step, or that of the spike-and-slab regression.
         batch_size: rows added between looks, 100 in the paper.
         error: epsilon, the tail probability at which the test stops; 0 looks at all rows and is exact.
         num_chains: how many different starts to take; more chains than that share them.
     """
 
-    proposal: Proposal = field(default_factory=GaussianProposal)
+    proposal: Proposal | None = None
     batch_size: int = static(default=100)
     error: float = 0.05
     num_chains: int = static(default=4)
@@ -109,10 +110,10 @@ class AusterityMH(WithoutTraining):
 
     def check(self, problem: Problem) -> None:
         check_needs(self.name, self.needs, problem)
-        self.proposal.check(problem.position, problem.model)
+        proposal_for(problem.model, self.proposal).check(problem.position, problem.model)
 
     def finish(self, state: Any, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         del state, kernel
         test = t_test(problem.data.size, self.batch_size, float(self.error))
         chains = subsampling_problem(problem, problem.initial_positions, num_chains)
-        return Trained(ApproximateMH(self.proposal, test), chains, None)
+        return Trained(ApproximateMH(proposal_for(problem.model, self.proposal), test), chains, None)

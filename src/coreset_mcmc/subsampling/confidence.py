@@ -18,7 +18,7 @@ change more, and then nothing is guaranteed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
@@ -27,11 +27,12 @@ import numpy as np
 
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.method import Needs, Trained, check_needs
+from coreset_mcmc.method import Needs, Trained, WithoutTraining, check_needs
 from coreset_mcmc.model import Model
 from coreset_mcmc.problem import Problem
-from coreset_mcmc.subsampling.approximate_mh import ApproximateMH, WithoutTraining, subsampling_problem
-from coreset_mcmc.subsampling.proposals import GaussianProposal, Proposal
+from coreset_mcmc.subsampling.approximate_mh import ApproximateMH, subsampling_problem
+from coreset_mcmc.subsampling.discrete_proposals import proposal_for
+from coreset_mcmc.subsampling.proposals import Proposal
 from coreset_mcmc.subsampling.sequential import Evidence
 from coreset_mcmc.types import pytree, static
 
@@ -87,7 +88,7 @@ class ConfidenceMH(WithoutTraining):
     """Metropolis-Hastings that stops looking at rows when a concentration bound is sure enough.
 
     Args:
-        proposal: where a chain might go next.
+        proposal: where a chain might go next; ``None`` is a Gaussian step, or that of the spike-and-slab regression.
         error: delta, 0.05 in the paper; 0 looks at all rows and is exact.
         growth: each look has this many times the rows of the last; a choice, compiled in.
         power: p > 1, how fast the errors of the looks fall.
@@ -96,7 +97,7 @@ class ConfidenceMH(WithoutTraining):
         num_chains: how many different starts to take; more chains than that share them.
     """
 
-    proposal: Proposal = field(default_factory=GaussianProposal)
+    proposal: Proposal | None = None
     error: float = 0.05
     growth: float = static(default=2.0)
     power: float = 2.0
@@ -142,14 +143,14 @@ class ConfidenceMH(WithoutTraining):
 
     def check(self, problem: Problem) -> None:
         check_needs(self.name, Needs(bound=self.bound == "model"), problem)
-        self.proposal.check(problem.position, problem.model)
+        proposal_for(problem.model, self.proposal).check(problem.position, problem.model)
 
     def finish(self, state: Any, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         del state, kernel
         has_bound = self.uses_model_bound(problem.model)
         test = EmpiricalBernstein(self.error, self.power, self.growth, has_bound)
         chains = subsampling_problem(problem, problem.initial_positions, num_chains)
-        return Trained(ApproximateMH(self.proposal, test, has_bound), chains, None)
+        return Trained(ApproximateMH(proposal_for(problem.model, self.proposal), test, has_bound), chains, None)
 
     def uses_model_bound(self, model: Model) -> bool:
         """Whether decisions rest on the model's bound rather than on the heuristic."""

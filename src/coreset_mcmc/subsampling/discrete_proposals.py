@@ -16,6 +16,7 @@ from jax.scipy.special import log_ndtr
 
 from coreset_mcmc.errors import InputError, require, require_positive
 from coreset_mcmc.model import Model
+from coreset_mcmc.subsampling.proposals import GaussianProposal, Proposal
 from coreset_mcmc.types import Key, Position, pytree, static
 
 STEP_OF_LOG_VARIANCE = 1e-5
@@ -101,3 +102,10 @@ class SpikeAndSlabProposal:
 
     def _step_of_beta(self, key: Key, beta: jax.Array) -> jax.Array:
         return beta + jnp.sqrt(self.beta_variance) * jax.random.normal(key, beta.shape, beta.dtype)
+
+
+def proposal_for(model: Model, proposal: Proposal | None) -> Proposal:
+    """The given proposal, or one that can move the positions of the model."""
+    if proposal is not None:
+        return proposal
+    return SpikeAndSlabProposal() if model.spike_and_slab is not None else GaussianProposal()
