@@ -142,6 +142,12 @@ METHODS = [
     ),
     MethodEntry("laplace", lambda factor: cm.Laplace(tolerance=1e-5 * factor), 60, difference=_hessians),
     MethodEntry(
+        "least-squares",
+        lambda factor: cm.LeastSquares(num_draws=40, num_chains=2, num_rounds=3, tolerance=0.001 * factor),
+        12,
+        difference=lambda steps: -3 * 3 * 100,  # a looser tolerance: one Newton step less
+    ),
+    MethodEntry(
         "nuts",
         lambda factor: cm.NUTS(num_warmup=30, target_acceptance=0.7 * factor, num_chains=2),
         80,

@@ -152,7 +152,7 @@ def test_non_finite_gradient_names_the_step_and_the_fix(problem, key):
     import dataclasses
 
     problem = dataclasses.replace(problem, model=broken, initial_weights=zero_weights)
-    with pytest.raises(RunError, match=r"coreset_mcmc, step \d+: the gradient estimate is NaN.*initvals"):
+    with pytest.raises(RunError, match=r"coreset-mcmc, step \d+: the gradient estimate is NaN.*initvals"):
         run(small_method(), problem, key, num_steps=60)
 
 

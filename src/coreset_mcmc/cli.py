@@ -76,8 +76,9 @@ def list_parts() -> None:
     from coreset_mcmc.registry import REGISTRY  # noqa: PLC0415 - keeps --help fast
 
     table = Table(show_lines=False)
-    for heading in ("kind", "name", "what it is"):
-        table.add_column(heading)
+    table.add_column("kind")
+    table.add_column("name", min_width=max(len(name) for entries in REGISTRY.values() for name in entries))
+    table.add_column("what it is")
     for kind, entries in REGISTRY.items():
         for name, entry in entries.items():
             first_line = (inspect.getdoc(entry) or "").partition("\n")[0]

@@ -1,8 +1,8 @@
 """The front door: from a model and data to draws.
 
-``fit`` selects rows, trains, freezes what it trained and samples. The defaults need no tuning: a pilot run shapes the
-kernel, Hot DoG moves the weights in doubling epochs, and the estimated KL says when to stop. Any other method of the
-registry goes through the same door.
+``fit`` selects rows, trains, freezes what it trained and samples. The defaults need no tuning: weights come from least
+squares on windows of draws, and the estimated KL says when to stop. Any other method of the registry goes through the
+same door; one that moves chains with a kernel and was given none gets a slice kernel shaped by a pilot run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc import checkpoint as checkpoints
-from coreset_mcmc.coresets import CoresetMCMC, SparseVI
+from coreset_mcmc.coresets import LeastSquares, SparseVI
 from coreset_mcmc.data import to_array_data, to_batch
 from coreset_mcmc.diagnostics import coreset_warnings, sampling_warnings
 from coreset_mcmc.errors import require, require_count
@@ -38,19 +38,11 @@ from coreset_mcmc.run import Callback, run
 from coreset_mcmc.sampling import FrozenSampling
 from coreset_mcmc.selection import SelectedRows, Selection, Uniform
 from coreset_mcmc.types import Key, Position
-from coreset_mcmc.weights.epochs import DoublingEpochs, half_variances
-from coreset_mcmc.weights.hot_start import HotStart
+from coreset_mcmc.weights.epochs import half_variances
 
 DEFAULT_CORESET_SIZE = 500
 NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
-MAX_ROWS_PER_UPDATE = 500_000
-"""By default gradients use all rows up to this many, and minibatches of this many beyond.
-
-Measured on 297 924 flights: full gradients reach an estimated KL of 0.5 in 750 updates, minibatches of 5 000 rows stay
-above 3 after 5 000.
-"""
-MAX_UPDATES = 100_000
 NUM_CHECK_DRAWS = 200
 """Draws in the final estimate of the KL; each costs one pass over the data."""
 
@@ -83,9 +75,9 @@ def fit(
         coreset_size: M, rows in the coreset; 500 by default, or all rows if there are fewer.
         draws: draws kept from each chain.
         tune: draws discarded at the start of sampling.
-        chains: chains that sample the trained coreset (and train it, unless ``method`` says otherwise).
+        chains: chains that sample the trained coreset.
         random_seed: the same seed gives the same bits; ``None`` takes a fresh one, which the result remembers.
-        method: any method of the registry; by default Coreset MCMC with Hot DoG, which needs no tuning.
+        method: any method of the registry; by default :class:`LeastSquares`, which needs no tuning.
         kernel: moves the chains. With the default method it trains and samples; with a given method it only samples,
             and the method's own kernel trains. By default a slice kernel shaped by a pilot run, or Gibbs sampling for
             the spike-and-slab regression.
@@ -110,7 +102,7 @@ def fit(
         is_given = coreset_size is None and selection is not None and hasattr(selection, "indices")
         count = min(DEFAULT_CORESET_SIZE, size) if coreset_size is None and not is_given else coreset_size
         selected = (selection or Uniform()).select(np.random.default_rng(seed), batch, size, count)
-    num_starts = max(chains, 2 if method is None else method.num_chains)
+    num_starts = max(chains, (method or LeastSquares()).num_chains)
     positions = starting_positions(model, start_key, num_starts, initvals)
     check_model(model, array_data, positions)
     problem = make_problem(model, array_data, selected, positions)
@@ -176,8 +168,7 @@ class Plan(NamedTuple):
 def make_plan(problem: Problem, method: Method | None, kernel: Kernel | None, key: Key, *, progressbar: bool) -> Plan:
     """Check that the method can work, and find a kernel for a method that wants one and was given none."""
     if method is None:
-        method = default_method(problem, kernel)
-        kernel = None
+        method, kernel = LeastSquares(kernel=kernel), None
     check_needs(method.name, method.needs, problem, methods_that_work(problem.model, problem.position))
     if isinstance(method, SparseVI) and method.coreset_size is None:
         method = replace(method, coreset_size=problem.coreset_size)
@@ -186,7 +177,7 @@ def make_plan(problem: Problem, method: Method | None, kernel: Kernel | None, ke
         method = replace(method, kernel=SpikeAndSlabGibbs())  # type: ignore[type-var]
         wants_kernel = False
     method.check(problem)
-    if not wants_kernel or kernel is not None:
+    if not wants_kernel or kernel is not None or isinstance(method, LeastSquares):
         return Plan(problem, method, kernel, None)
     pilot = run_pilot(problem, key, progressbar=progressbar)
     shaped = HitAndRunSlice(scale=jnp.asarray(pilot.scale))
@@ -195,20 +186,6 @@ def make_plan(problem: Problem, method: Method | None, kernel: Kernel | None, ke
         replace(method, kernel=shaped),  # type: ignore[type-var]
         replace(shaped, num_directions=pilot.scale.shape[0]),
         pilot,
-    )
-
-
-def default_method(problem: Problem, kernel: Kernel | None) -> CoresetMCMC:
-    """Coreset MCMC that needs no tuning; a given kernel takes the place of the pilot run and its slice kernel."""
-    size = problem.data.size
-    needs_burn_in = kernel is not None or problem.model.spike_and_slab is not None
-    return CoresetMCMC(
-        kernel=kernel,
-        num_chains=jax.tree.leaves(problem.initial_positions)[0].shape[0],
-        subsample_size=MAX_ROWS_PER_UPDATE if size > MAX_ROWS_PER_UPDATE else None,
-        num_iterations=MAX_UPDATES,
-        burn_in=HotStart() if needs_burn_in else None,
-        epochs=DoublingEpochs(),
     )
 
 

@@ -29,6 +29,7 @@ METHODS: Mapping[str, Callable[..., Any]] = {
     "hilbert": coresets.Hilbert,
     "importance-sampling": coresets.ImportanceSampling,
     "laplace": references.Laplace,
+    "least-squares": coresets.LeastSquares,
     "nuts": references.NUTS,
     "quasi-newton": coresets.QuasiNewton,
     "sghmc": subsampling.SGHMC,

@@ -3,6 +3,7 @@
 from coreset_mcmc.coresets.coreset_mcmc import CoresetMCMC
 from coreset_mcmc.coresets.hilbert import Hilbert
 from coreset_mcmc.coresets.importance import ImportanceSampling
+from coreset_mcmc.coresets.least_squares import LeastSquares
 from coreset_mcmc.coresets.quasi_newton import QuasiNewton
 from coreset_mcmc.coresets.sparse_hamiltonian_flow import SparseHamiltonianFlow
 from coreset_mcmc.coresets.sparse_vi import SparseVI
@@ -12,6 +13,7 @@ __all__ = [
     "CoresetMCMC",
     "Hilbert",
     "ImportanceSampling",
+    "LeastSquares",
     "QuasiNewton",
     "SparseHamiltonianFlow",
     "SparseVI",

@@ -1,0 +1,329 @@
+"""Coreset weights by least squares on a window of draws: the paper's objective in a few solves.
+
+Every draw theta_j gives a linear equation for the weights, sum_m w_m l_m(theta_j) = sum_n l_n(theta_j), both sides
+centred over draws, which an exact coreset satisfies. Coreset MCMC takes one small gradient step for each few of them
+and forgets them. Here a window of J draws is kept, and with centred log-likelihoods L (J, M) of the coreset rows and
+centred sums T (J,) over all rows
+
+    w  <-  argmin over w >= 0 of  |L w - T|^2 / J + damping |w - best|^2.
+
+Its gradient without the damping is the estimate (4) of the gradient of KL(pi_w || pi), so the fixed points are the
+same; only log-likelihoods are needed. Half the variance of T - L w over *fresh* draws of pi_w estimates the KL without
+knowing the posterior. It is the merit function of a Levenberg-Marquardt iteration: weights that bring it down are
+kept and the damping falls, otherwise the best weights so far are tried again with more damping, on more draws. It
+says when to stop, too.
+
+A differentiable model gets a hot start: damped Newton steps to the mode of the full posterior, a first window of draws
+from a widened Laplace approximation, one solve. Other models, and those without a mode, start from the chains under
+the initial weights, which move nothing until their window has shaped the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coreset_mcmc.coresets.draws import collect_draws
+from coreset_mcmc.errors import require, require_count, require_positive
+from coreset_mcmc.kernels.base import Kernel, init_chains
+from coreset_mcmc.kernels.slice import HitAndRunSlice
+from coreset_mcmc.laplace import NewtonSearch, NewtonSearchState, approximation_at
+from coreset_mcmc.method import Needs, Trained, discrete_parts
+from coreset_mcmc.problem import Problem
+from coreset_mcmc.sampling import sample_coreset
+from coreset_mcmc.selection import SelectedRows
+from coreset_mcmc.status import Status
+from coreset_mcmc.types import Key, Position, pytree, static
+from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
+from coreset_mcmc.weights.nonnegative import nonnegative_ridge
+
+WIDENING = 1.5
+"""Standard deviations of the hot start's draws, in those of the Laplace approximation."""
+
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
+NUM_SHAPING_ROUNDS = 3
+"""Rounds of a cold start that only shape the kernel."""
+
+IMPROVEMENT = 0.8
+MAX_POOR_ROUNDS = 3
+"""Training ends after this many rounds in a row without an estimate below 0.8 of the best."""
+
+SHRINKAGE = 5.0
+"""Pseudo-draws that pull the correlations of a window to zero."""
+
+
+class Window(NamedTuple):
+    """Equations from draws of one coreset posterior."""
+
+    values: jax.Array
+    """L (J, M), centred."""
+    totals: jax.Array
+    """T (J,), centred."""
+
+
+class LeastSquaresState(NamedTuple):
+    """The minimum that the next round needs."""
+
+    search: Any
+    """The Newton search of a hot start; empty without one."""
+    is_searching: jax.Array
+    weights: jax.Array
+    """To be tried in the next round."""
+    best_weights: jax.Array
+    best_estimate: jax.Array
+    best_positions: Position
+    """Where the chains were under the best weights."""
+    best_window: Window
+    positions: Position
+    scale: jax.Array
+    """A factor (d, d) of the covariance of the last window, for the directions of the slice kernel."""
+    damping: jax.Array
+    round: jax.Array
+    num_poor: jax.Array
+    done: jax.Array
+
+
+class LeastSquaresInfo(NamedTuple):
+    """What one step of training reports."""
+
+    kl_estimate: jax.Array
+    """Half the variance of T - L w over fresh draws of the weights tried; NaN while the mode is sought."""
+    best_estimate: jax.Array
+    damping: jax.Array
+    newton_decrement: jax.Array
+    num_evaluations: jax.Array
+    status: jax.Array
+
+
+@pytree
+@dataclass(frozen=True)
+class LeastSquares:
+    """Train coreset weights by damped non-negative least squares on windows of draws; nothing to tune.
+
+    A round costs J passes over the data and J draws of the kernel.
+
+    Args:
+        kernel: moves each chain. ``None`` is a hit-and-run slice kernel that is shaped by the windows themselves.
+        num_draws: J, draws in a window, over all chains.
+        num_chains: chains among which they are divided.
+        num_rounds: most rounds, besides the search for the mode.
+        tolerance: stop when the estimated KL falls below this.
+        hot_start: begin at the Laplace approximation if the model has gradients.
+        discard: share of each chain's steps in a round that is thrown away, because the weights have just moved.
+        max_newton_steps: after so many without a mode, go on without.
+    """
+
+    kernel: Kernel | None = None
+    num_draws: int = static(default=400)
+    num_chains: int = static(default=4)
+    num_rounds: int = 20
+    tolerance: float = 0.01
+    hot_start: bool = static(default=True)
+    discard: float = static(default=0.2)
+    max_newton_steps: int = 50
+
+    name = "least-squares"
+    needs = Needs()
+    uses_coreset_rows = True
+
+    def __post_init__(self) -> None:
+        require_count("num_chains", self.num_chains, at_least=1, fix="Four chains are a good choice.")
+        require_count("num_draws", self.num_draws, at_least=4, fix="A few hundred are a good choice.")
+        require(
+            self.num_draws % self.num_chains == 0,
+            "num_draws",
+            got=self.num_draws,
+            expected=f"a multiple of the {self.num_chains} chains",
+            fix="Each chain makes an equal share of the draws.",
+        )
+        require(
+            0 <= self.discard < 1, "discard", got=self.discard, expected="a share from 0 to below 1", fix="Use 0.2."
+        )
+        require_positive("tolerance", self.tolerance)
+        for name in ("num_rounds", "max_newton_steps"):
+            if isinstance(getattr(self, name), int):
+                require_count(name, getattr(self, name), at_least=1, fix="Leave it out for the default.")
+
+    @property
+    def max_steps(self) -> int:
+        return self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+
+    def check(self, problem: Problem) -> None:
+        target = problem.target(problem.initial_weights)
+        self._kernel(jnp.eye(_dimension(problem.position))).check(problem.position, target)
+
+    def starts_hot(self, problem: Problem) -> bool:
+        return self.hot_start and problem.model.differentiable and not discrete_parts(problem.position)
+
+    def init_evaluations(self, problem: Problem) -> int:
+        return self._search().init_evaluations(problem) if self.starts_hot(problem) else 0
+
+    def init(self, key: Key, problem: Problem) -> LeastSquaresState:
+        del key
+        weights = jnp.maximum(problem.initial_weights, 0.0)
+        positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
+        window = Window(jnp.zeros((self.num_draws, problem.coreset_size)), jnp.zeros(self.num_draws))
+        return LeastSquaresState(
+            search=self._search().init(problem) if self.starts_hot(problem) else (),
+            is_searching=jnp.array(self.starts_hot(problem)),
+            weights=weights,
+            best_weights=weights,
+            best_estimate=jnp.asarray(jnp.inf),
+            best_positions=positions,
+            best_window=window,
+            positions=positions,
+            scale=jnp.eye(_dimension(problem.position)),
+            damping=jnp.asarray(FIRST_DAMPING),
+            round=jnp.zeros((), jnp.int32),
+            num_poor=jnp.zeros((), jnp.int32),
+            done=jnp.array(False),
+        )
+
+    def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        if not self.starts_hot(problem):
+            return self._round(key, state, problem)
+        return jax.lax.cond(
+            state.is_searching,
+            lambda: self._newton_step(key, state, problem),
+            lambda: self._round(key, state, problem),
+        )
+
+    def describe(self, info: LeastSquaresInfo) -> str:
+        if math.isfinite(info.best_estimate[-1]):
+            return f"estimated KL {info.best_estimate[-1]:.3g}"
+        return "on the way to the mode"
+
+    def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
+        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(state.best_weights))
+        chosen = kernel or self._kernel(jnp.asarray(state.scale))
+        return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
+
+    def _search(self) -> NewtonSearch:
+        return NewtonSearch(max_iterations=self.max_newton_steps, tolerance=1e-3)
+
+    def _kernel(self, scale: jax.Array) -> Kernel:
+        return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if self.kernel is None else self.kernel
+
+    def _newton_step(
+        self, key: Key, state: LeastSquaresState, problem: Problem
+    ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        """One step to the mode; at the mode, the first window and the first solve."""
+        search, info = self._search().step(state.search, problem)
+        has_failed = (info.status != Status.OK.value) | (search.iteration >= self.max_newton_steps)
+        searched = state._replace(search=search, is_searching=~search.has_converged & ~has_failed)
+        moved = jax.lax.cond(
+            search.has_converged, lambda: self._first_solve(key, searched, search, problem), lambda: searched
+        )
+        num_window = search.has_converged * self.num_draws * (problem.data.size + problem.coreset_size)
+        nothing = jnp.asarray(jnp.nan)
+        return moved, LeastSquaresInfo(
+            kl_estimate=nothing,
+            best_estimate=moved.best_estimate,
+            damping=moved.damping,
+            newton_decrement=info.newton_decrement,
+            num_evaluations=info.num_evaluations + num_window,
+            status=jnp.zeros((), jnp.int32),
+        )
+
+    def _first_solve(
+        self, key: Key, state: LeastSquaresState, search: NewtonSearchState, problem: Problem
+    ) -> LeastSquaresState:
+        gaussian = approximation_at(search)
+        unravel = jax.vmap(ravel_pytree(problem.position)[1])
+        noise = jax.random.normal(key, (self.num_draws, gaussian.mean.shape[0]))
+        window = _window(problem, unravel(gaussian.draws(WIDENING * noise)))
+        weights = nonnegative_ridge(window.values, window.totals, state.weights, state.damping)
+        is_finite = jnp.all(jnp.isfinite(weights))
+        positions = unravel(gaussian.draws(noise[: self.num_chains]))
+        return state._replace(
+            weights=jnp.where(is_finite, weights, state.weights),
+            best_window=_finite(window),
+            positions=positions,
+            best_positions=positions,
+            scale=gaussian.scale_factor,
+            round=state.round + NUM_SHAPING_ROUNDS,
+        )
+
+    def _round(
+        self, key: Key, state: LeastSquaresState, problem: Problem
+    ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        """Draw from the weights to be tried, judge them, and solve for the next ones."""
+        kernel, target = self._kernel(state.scale), problem.target(state.weights)
+        num_kept = self.num_draws // self.num_chains
+        num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
+        chains = init_chains(kernel, state.positions, target)
+        draws = collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
+        window = _window(problem, draws.positions)
+        estimate = 0.5 * jnp.var(window.totals - window.values @ state.weights, ddof=1)
+        is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(window.values))
+        is_shaping = state.round < NUM_SHAPING_ROUNDS - 1
+        is_best = is_usable & ((estimate < state.best_estimate) | is_shaping)
+        is_poor = ~is_shaping & ~(estimate < IMPROVEMENT * state.best_estimate)
+        num_poor = jnp.where(is_poor, state.num_poor + 1, 0)
+        damping = jnp.clip(state.damping * jnp.where(is_best, 0.1, 10.0), LEAST_DAMPING, MOST_DAMPING)
+        best_weights = jnp.where(is_best, state.weights, state.best_weights)
+        both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, _finite(window))
+        solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
+        is_solved = jnp.all(jnp.isfinite(solved)) & ~is_shaping
+
+        def choose(new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda one, other: jnp.where(is_best, one, other), new, old)
+
+        best_positions = choose(draws.chains.position, state.best_positions)
+        best_estimate = jnp.where(is_best, estimate, state.best_estimate)
+        is_over = (best_estimate < self.tolerance) | (num_poor >= MAX_POOR_ROUNDS)
+        next_round = state.round + 1
+        moved = state._replace(
+            weights=jnp.where(is_solved, solved, best_weights),
+            best_weights=best_weights,
+            best_estimate=best_estimate,
+            best_positions=best_positions,
+            best_window=choose(_finite(window), state.best_window),
+            positions=best_positions,
+            scale=jnp.where(is_best, _factor(draws.positions), state.scale) if self.kernel is None else state.scale,
+            damping=jnp.where(is_shaping, state.damping, damping),
+            round=next_round,
+            num_poor=num_poor,
+            done=(is_over & ~is_shaping) | (next_round >= self.num_rounds + NUM_SHAPING_ROUNDS),
+        )
+        has_nothing = moved.done & ~jnp.isfinite(best_estimate)
+        rows = problem.data.size + problem.coreset_size
+        return moved, LeastSquaresInfo(
+            kl_estimate=estimate,
+            best_estimate=best_estimate,
+            damping=moved.damping,
+            newton_decrement=jnp.asarray(jnp.nan),
+            num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + self.num_draws * rows,
+            status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
+        )
+
+
+def _dimension(position: Position) -> int:
+    return sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
+
+
+def _window(problem: Problem, positions: Position) -> Window:
+    values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
+    return Window(values, full_data_sums(problem.model, positions, problem.data).total)
+
+
+def _finite(window: Window) -> Window:
+    """Equations that are not numbers say nothing: 0 w = 0."""
+    is_finite = jnp.all(jnp.isfinite(window.values), axis=1) & jnp.isfinite(window.totals)
+    return Window(jnp.where(is_finite[:, None], window.values, 0.0), jnp.where(is_finite, window.totals, 0.0))
+
+
+def _factor(positions: Position) -> jax.Array:
+    """Cholesky factor of the covariance of J draws, their correlations shrunk; the identity if it has none."""
+    flat = jax.vmap(lambda position: ravel_pytree(position)[0].astype(jnp.float64))(positions)
+    covariance = jnp.atleast_2d(jnp.cov(flat, rowvar=False))
+    share = flat.shape[0] / (flat.shape[0] + SHRINKAGE)
+    variances = jnp.maximum(jnp.diag(covariance), jnp.finfo(flat.dtype).tiny)
+    factor = jnp.linalg.cholesky(share * covariance + (1.0 - share) * jnp.diag(variances))
+    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.eye(flat.shape[1]))
