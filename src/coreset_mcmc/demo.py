@@ -94,6 +94,8 @@ def _print_cost(console: Console, fitted: Fit, full_seconds: float, total_second
     for heading in ("stage", "seconds", "compiling", "passes over the full data"):
         table.add_column(heading, justify="left" if heading == "stage" else "right")
     for name, cost in stages.items():
+        if not cost.num_evaluations:
+            continue
         passes = cost.num_evaluations / fitted.coreset.num_rows
         table.add_row(name, f"{cost.seconds:.1f}", f"{cost.compile_seconds:.1f}", f"{passes:,.0f}")
     console.print(table)
@@ -101,7 +103,7 @@ def _print_cost(console: Console, fitted: Fit, full_seconds: float, total_second
     ess = float(fitted.summary(round_to="none")["ess_bulk"].min())
     console.print(
         f"Estimated KL from the coreset posterior to the full one: [bold]{fitted.kl_estimate:.2g}[/bold] nats "
-        f"({fitted.training.reason} after {fitted.training.num_steps:,} updates).\n"
+        f"({fitted.training.reason} after {fitted.training.num_steps:,} steps of training).\n"
         f"Smallest effective sample size: [bold]{ess:,.0f}[/bold] draws, sampled in {fitted.sampling.seconds:.1f} s. "
         f"One log-likelihood of all rows takes {full_seconds * 1e3:.1f} ms here, "
         f"so the {num_evaluations:,} evaluations behind the kept draws would take "

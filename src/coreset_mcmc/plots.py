@@ -34,13 +34,18 @@ def forest(fit: Fit, variable: str, axes: Axes, labels: Mapping[int, str] | None
 
 
 def training(fit: Fit, axes: Axes) -> None:
-    """The estimated KL of the best weights after each check."""
-    estimates = fit.posterior["training"]["kl_estimate"].to_numpy()
+    """The search for the mode, if there was one, and the estimated KL of the weights tried after it."""
+    history = fit.posterior["training"]
+    estimates = history["kl_estimate"].to_numpy()
     changes = np.flatnonzero(np.isfinite(estimates) & (estimates != np.concatenate([[np.nan], estimates[:-1]])))
-    axes.semilogy(changes + 1, estimates[changes], "o-", color=ACCENT)
+    if "newton_decrement" in history:
+        decrement = history["newton_decrement"].to_numpy()
+        steps = np.flatnonzero(np.isfinite(decrement) & (decrement > 0))
+        axes.semilogy(steps + 1, decrement[steps], "s-", color=FAINT, label="distance to the mode (sd)")
+    axes.semilogy(changes + 1, estimates[changes], "o-", color=ACCENT, label="estimated KL (nats)")
+    axes.legend(frameon=False, fontsize=8)
     axes.set_xlim(left=0)
-    axes.set_xlabel("weight updates")
-    axes.set_ylabel("estimated KL to the full posterior (nats)")
+    axes.set_xlabel("training steps")
 
 
 def weights(fit: Fit, axes: Axes) -> None:

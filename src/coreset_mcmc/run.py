@@ -73,7 +73,16 @@ class Run:
 
 @jax.jit
 def _init(method: Any, problem: Any, key: Key) -> Any:
-    return method.init(key, problem)
+    """The first state, with the types that every later one has.
+
+    A number that came from Python is "weakly typed"; after one step it no longer is, and the chunk would compile twice.
+    """
+
+    def firmly_typed(leaf: jax.Array) -> jax.Array:
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
+
+    return jax.tree.map(firmly_typed, method.init(key, problem))
 
 
 @partial(jax.jit, static_argnames=("record", "capacity"))

@@ -170,6 +170,7 @@ def test_counts_of_evaluations_are_true(entry):
     counter = Counter()
     problem = make(model=counter.model)
     method = entry.make(1.0)
+    num_programs = driver._chunk._cache_size()
     training = run(method, problem, jax.random.key(0), num_steps=entry.steps)
     assert counter.since(0) == training.num_evaluations + entry.difference(training.num_steps)
     trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
@@ -177,6 +178,7 @@ def test_counts_of_evaluations_are_true(entry):
     before = counter.rows
     sampling = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=entry.draws)
     assert counter.since(before) == sampling.num_evaluations
+    assert driver._chunk._cache_size() == num_programs + 2, "one program for training and one for sampling"
 
 
 @ALL

@@ -51,8 +51,11 @@ NUM_SHAPING_ROUNDS = 3
 """Rounds of a cold start that only shape the kernel."""
 
 IMPROVEMENT = 0.8
-MAX_POOR_ROUNDS = 3
-"""Training ends after this many rounds in a row without an estimate below 0.8 of the best."""
+NEAR = 5.0
+MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR = 3, 6
+"""Training ends after so many rounds in a row without an estimate below 0.8 of the best: three if the best is below five
+nats, six if it is not, which is enough for the damping to go from its least to its most.
+"""
 
 SHRINKAGE = 5.0
 """Pseudo-draws that pull the correlations of a window to zero."""
@@ -266,7 +269,7 @@ class LeastSquares:
         is_best = is_usable & ((estimate < state.best_estimate) | is_shaping)
         is_poor = ~is_shaping & ~(estimate < IMPROVEMENT * state.best_estimate)
         num_poor = jnp.where(is_poor, state.num_poor + 1, 0)
-        damping = jnp.clip(state.damping * jnp.where(is_best, 0.1, 10.0), LEAST_DAMPING, MOST_DAMPING)
+        damping = jnp.clip(state.damping * jnp.where(is_best, 0.1, 100.0), LEAST_DAMPING, MOST_DAMPING)
         best_weights = jnp.where(is_best, state.weights, state.best_weights)
         both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, _finite(window))
         solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
@@ -277,7 +280,8 @@ class LeastSquares:
 
         best_positions = choose(draws.chains.position, state.best_positions)
         best_estimate = jnp.where(is_best, estimate, state.best_estimate)
-        is_over = (best_estimate < self.tolerance) | (num_poor >= MAX_POOR_ROUNDS)
+        max_poor = jnp.where(best_estimate < NEAR, MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR)
+        is_over = (best_estimate < self.tolerance) | (num_poor >= max_poor)
         next_round = state.round + 1
         moved = state._replace(
             weights=jnp.where(is_solved, solved, best_weights),
