@@ -53,8 +53,8 @@ NUM_SHAPING_ROUNDS = 3
 IMPROVEMENT = 0.8
 NEAR = 5.0
 MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR = 3, 6
-"""Training ends after so many rounds in a row without an estimate below 0.8 of the best: three if the best is below five
-nats, six if it is not, which is enough for the damping to go from its least to its most.
+"""Training ends after so many rounds in a row without an estimate below 0.8 of the best: three if that is below five
+nats, six if it is not, which is enough for the damping to go from its first value to its most.
 """
 
 SHRINKAGE = 5.0
