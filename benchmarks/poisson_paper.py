@@ -1,19 +1,20 @@
-"""Coreset MCMC at the paper's settings on its Poisson data, against a NUTS reference on all rows.
+"""The paper's Poisson data: Coreset MCMC at its settings and the defaults of ``fit``, against NUTS on all rows.
 
-K = 2, univariate slice, all rows in each gradient, Adam with a constant rate, 50 000 updates, then 5 000 further steps
-of both chains. The rate is the one that the paper chose *with access to the true posterior* (an oracle): 0.01 for
-M = 500. With ``--defaults`` it also runs ``coreset_mcmc.fit`` as it comes, which is told nothing. Each run adds a row
-to ``docs/benchmarks/poisson.csv``.
+Settings "paper": K = 2, univariate slice, all rows in each gradient, Adam with a constant rate, 50 000 updates, then
+5 000 further steps of both chains. The rate is the one that the paper chose *with access to the true posterior* (an
+oracle). Settings "defaults": ``coreset_mcmc.fit`` as it comes, which is told nothing. Each run adds a row to
+``docs/benchmarks/poisson.csv``.
 
 The data is found in the folder named by ``--data`` or CORESET_MCMC_DATA.
 
-    python benchmarks/poisson_paper.py --data DIRECTORY [--coreset-size 500] [--rate 0.01] [--seed 1] [--defaults]
+    python benchmarks/poisson_paper.py --data DIRECTORY [--settings paper defaults] [--coreset-sizes 500] [--seeds 1]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import os
 import time
 import warnings
@@ -28,6 +29,9 @@ from scipy.optimize import minimize
 
 import coreset_mcmc as cm
 from coreset_mcmc.metrics import min_bulk_ess, two_moment_kl
+
+PAPER_RATES = {10: 2.0, 20: 0.5, 50: 0.5, 100: 0.1, 200: 0.05, 500: 0.01}
+"""Adam's rate for each coreset size, as the paper chose it."""
 
 TABLE = Path(__file__).parent.parent / "docs" / "benchmarks" / "poisson.csv"
 
@@ -72,40 +76,41 @@ def main() -> None:
     """Run, compare with the reference and add a row to the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("CORESET_MCMC_DATA"), required=False)
-    parser.add_argument("--coreset-size", type=int, default=500)
-    parser.add_argument("--rate", type=float, default=0.01)
-    parser.add_argument("--iterations", type=int, default=50_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--defaults", action="store_true", help="also run fit() with its defaults")
+    parser.add_argument("--settings", nargs="+", choices=["paper", "defaults"], default=["paper", "defaults"])
+    parser.add_argument("--coreset-sizes", nargs="+", type=int, default=[500], choices=list(PAPER_RATES))
+    parser.add_argument("--iterations", type=int, default=50_000, help="updates with the paper's settings")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     data = load(Path(options.data))
     with jax.enable_x64(True):
         mean, covariance = reference(data)
-    kernel = cm.kernels.UnivariateSlice()
-    paper = cm.CoresetMCMC(
-        kernel=kernel,
-        optimizer=cm.optimizers.Adam(options.rate),
-        num_chains=2,
-        num_iterations=options.iterations,
-    )
-    runs = {f"paper, Adam {options.rate:g} (oracle-tuned)": {"method": paper, "chains": 2, "draws": 5_000, "tune": 0}}
-    if options.defaults:
-        runs["defaults of fit()"] = {"chains": 4, "draws": 2_500}
-    for name, settings in runs.items():
+    for name, coreset_size, seed in itertools.product(options.settings, options.coreset_sizes, options.seeds):
+        rate = PAPER_RATES[coreset_size]
+        label, settings = "defaults of fit()", {"chains": 4, "draws": 2_500}
+        if name == "paper":
+            paper = cm.CoresetMCMC(
+                kernel=cm.kernels.UnivariateSlice(),
+                optimizer=cm.optimizers.Adam(rate),
+                num_chains=2,
+                num_iterations=options.iterations,
+            )
+            label = f"paper, Adam {rate:g} (oracle-tuned)"
+            settings = {"method": paper, "chains": 2, "draws": 5_000, "tune": 0}
         began = time.perf_counter()
         fit = cm.fit(
             cm.models.poisson_regression(8),
             data,
-            coreset_size=options.coreset_size,
-            random_seed=options.seed,
+            coreset_size=coreset_size,
+            random_seed=seed,
+            progressbar=False,
             **settings,
         )
         draws = fit.posterior["posterior"]["beta"].to_numpy()
         row = {
-            "settings": name,
-            "coreset_size": options.coreset_size,
-            "seed": options.seed,
+            "settings": label,
+            "coreset_size": coreset_size,
+            "seed": seed,
             "updates": fit.training.num_steps,
             "two_moment_kl": round(two_moment_kl(draws, mean, covariance), 4),
             "estimated_kl": round(fit.kl_estimate, 4),
