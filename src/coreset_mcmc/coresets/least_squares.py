@@ -47,8 +47,8 @@ WIDENING = 1.5
 """Standard deviations of the hot start's draws, in those of the Laplace approximation."""
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
-NUM_SHAPING_ROUNDS = 3
-"""Rounds of a cold start that only shape the kernel."""
+NUM_SHAPING_ROUNDS = 2
+"""First rounds of a cold start, which only shape the kernel and bring the chains to their target."""
 
 IMPROVEMENT = 0.8
 NEAR = 5.0
@@ -81,9 +81,8 @@ class LeastSquaresState(NamedTuple):
     best_weights: jax.Array
     best_estimate: jax.Array
     best_positions: Position
-    """Where the chains were under the best weights."""
+    """Where the chains were under the best weights; each round starts there."""
     best_window: Window
-    positions: Position
     scale: jax.Array
     """A factor (d, d) of the covariance of the last window, for the directions of the slice kernel."""
     damping: jax.Array
@@ -180,7 +179,6 @@ class LeastSquares:
             best_estimate=jnp.asarray(jnp.inf),
             best_positions=positions,
             best_window=window,
-            positions=positions,
             scale=jnp.eye(_dimension(problem.position)),
             damping=jnp.asarray(FIRST_DAMPING),
             round=jnp.zeros((), jnp.int32),
@@ -200,7 +198,8 @@ class LeastSquares:
     def describe(self, info: LeastSquaresInfo) -> str:
         if math.isfinite(info.best_estimate[-1]):
             return f"estimated KL {info.best_estimate[-1]:.3g}"
-        return "on the way to the mode"
+        is_searching = math.isfinite(info.newton_decrement[-1])
+        return f"{info.newton_decrement[-1]:.2g} sd from the mode" if is_searching else "looking for the posterior"
 
     def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(state.best_weights))
@@ -247,7 +246,6 @@ class LeastSquares:
         return state._replace(
             weights=jnp.where(is_finite, weights, state.weights),
             best_window=_finite(window),
-            positions=positions,
             best_positions=positions,
             scale=gaussian.scale_factor,
             round=state.round + NUM_SHAPING_ROUNDS,
@@ -260,43 +258,44 @@ class LeastSquares:
         kernel, target = self._kernel(state.scale), problem.target(state.weights)
         num_kept = self.num_draws // self.num_chains
         num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
-        chains = init_chains(kernel, state.positions, target)
+        chains = init_chains(kernel, state.best_positions, target)
         draws = collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
         window = _window(problem, draws.positions)
         estimate = 0.5 * jnp.var(window.totals - window.values @ state.weights, ddof=1)
         is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(window.values))
-        is_shaping = state.round < NUM_SHAPING_ROUNDS - 1
-        is_best = is_usable & ((estimate < state.best_estimate) | is_shaping)
+        window = _finite(window)
+        is_shaping = state.round < NUM_SHAPING_ROUNDS
+        is_best = is_usable & (estimate < state.best_estimate)
         is_poor = ~is_shaping & ~(estimate < IMPROVEMENT * state.best_estimate)
         num_poor = jnp.where(is_poor, state.num_poor + 1, 0)
         damping = jnp.clip(state.damping * jnp.where(is_best, 0.1, 100.0), LEAST_DAMPING, MOST_DAMPING)
         best_weights = jnp.where(is_best, state.weights, state.best_weights)
-        both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, _finite(window))
-        solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
-        is_solved = jnp.all(jnp.isfinite(solved)) & ~is_shaping
+        best_estimate = jnp.where(is_best & ~is_shaping, estimate, state.best_estimate)
+        max_poor = jnp.where(best_estimate < NEAR, MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR)
+        has_ended = (best_estimate < self.tolerance) | (num_poor >= max_poor)
+        is_over = has_ended | (state.round + 1 >= self.num_rounds + NUM_SHAPING_ROUNDS)
+
+        def solve() -> jax.Array:
+            both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, window)
+            solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
+            return jnp.where(jnp.all(jnp.isfinite(solved)), solved, best_weights)
 
         def choose(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda one, other: jnp.where(is_best, one, other), new, old)
 
-        best_positions = choose(draws.chains.position, state.best_positions)
-        best_estimate = jnp.where(is_best, estimate, state.best_estimate)
-        max_poor = jnp.where(best_estimate < NEAR, MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR)
-        is_over = (best_estimate < self.tolerance) | (num_poor >= max_poor)
-        next_round = state.round + 1
         moved = state._replace(
-            weights=jnp.where(is_solved, solved, best_weights),
+            weights=jax.lax.cond(is_shaping | is_over, lambda: best_weights, solve),
             best_weights=best_weights,
             best_estimate=best_estimate,
-            best_positions=best_positions,
-            best_window=choose(_finite(window), state.best_window),
-            positions=best_positions,
-            scale=jnp.where(is_best, _factor(draws.positions), state.scale) if self.kernel is None else state.scale,
+            best_positions=choose(draws.chains.position, state.best_positions),
+            best_window=choose(window, state.best_window),
+            scale=choose(_factor(draws.positions), state.scale) if self.kernel is None else state.scale,
             damping=jnp.where(is_shaping, state.damping, damping),
-            round=next_round,
+            round=state.round + 1,
             num_poor=num_poor,
-            done=(is_over & ~is_shaping) | (next_round >= self.num_rounds + NUM_SHAPING_ROUNDS),
+            done=is_over,
         )
-        has_nothing = moved.done & ~jnp.isfinite(best_estimate)
+        has_nothing = is_over & ~jnp.isfinite(best_estimate)
         rows = problem.data.size + problem.coreset_size
         return moved, LeastSquaresInfo(
             kl_estimate=estimate,
