@@ -79,8 +79,8 @@ def fit(
         random_seed: the same seed gives the same bits; ``None`` takes a fresh one, which the result remembers.
         method: any method of the registry; by default :class:`LeastSquares`, which needs no tuning.
         kernel: moves the chains. With the default method it trains and samples; with a given method it only samples,
-            and the method's own kernel trains. By default a slice kernel shaped by a pilot run, or Gibbs sampling for
-            the spike-and-slab regression.
+            and the method's own kernel trains. By default a slice kernel shaped by the draws so far, or Gibbs sampling
+            for the spike-and-slab regression.
         selection: which rows enter the coreset: :class:`Uniform`, :class:`Stratified` or :class:`Given`.
         initvals: where chains start instead of the model's own initial position.
         dims, coords: names of dimensions and their labels, as in ArviZ.
@@ -180,7 +180,7 @@ def make_plan(problem: Problem, method: Method | None, kernel: Kernel | None, ke
     if not wants_kernel or kernel is not None or isinstance(method, LeastSquares):
         return Plan(problem, method, kernel, None)
     pilot = run_pilot(problem, key, progressbar=progressbar)
-    shaped = HitAndRunSlice(scale=jnp.asarray(pilot.scale))
+    shaped = HitAndRunSlice(scale=pilot.scale)
     return Plan(
         replace(problem, initial_positions=pilot.positions),
         replace(method, kernel=shaped),  # type: ignore[type-var]

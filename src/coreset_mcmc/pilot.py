@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.run import Run, run
@@ -31,7 +32,7 @@ class Pilot(NamedTuple):
 
     positions: Position
     """The last state of each chain."""
-    scale: np.ndarray
+    scale: jax.Array
     """A lower Cholesky factor (d, d) of the covariance of the draws."""
     rounds: list[Run]
 
@@ -55,8 +56,9 @@ def run_pilot(problem: Problem, key: Key, *, progressbar: bool = False) -> Pilot
         if sampling.is_interrupted:
             raise KeyboardInterrupt("interrupted in the pilot run, before there was anything to return")
         positions = sampling.state.chains.position
-        scale = shrunk_factor(flat_draws(sampling.history.position)[DRAWS_PER_ROUND // 2 :])
-        kernel = replace(kernel, scale=jnp.asarray(scale))
+        kept = flat_draws(sampling.history.position)[DRAWS_PER_ROUND // 2 :]
+        scale = shrunk_factor(jnp.asarray(kept.reshape(-1, dimension)))
+        kernel = replace(kernel, scale=scale)
         rounds.append(sampling)
     return Pilot(positions, scale, rounds)
 
@@ -65,12 +67,3 @@ def flat_draws(draws: Position) -> np.ndarray:
     """Draws (T, K, d) from a pytree with leading step and chain axes."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(draws)]
     return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=2)
-
-
-def shrunk_factor(draws: np.ndarray) -> np.ndarray:
-    """Cholesky factor of the pooled covariance of (T, K, d) draws, its correlations shrunk for small samples."""
-    pooled = draws.reshape(-1, draws.shape[-1])
-    covariance = np.atleast_2d(np.cov(pooled, rowvar=False))
-    variances = np.maximum(np.diag(covariance), np.finfo(float).tiny)
-    share = pooled.shape[0] / (pooled.shape[0] + 5.0)
-    return np.linalg.cholesky(share * covariance + (1.0 - share) * np.diag(variances))

@@ -32,6 +32,7 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.coresets.draws import collect_draws
 from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel, init_chains
+from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.laplace import NewtonSearch, NewtonSearchState, approximation_at
 from coreset_mcmc.method import Needs, Trained, discrete_parts
@@ -56,9 +57,6 @@ MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR = 3, 6
 """Training ends after so many rounds in a row without an estimate below 0.8 of the best: three if that is below five
 nats, six if it is not, which is enough for the damping to go from its first value to its most.
 """
-
-SHRINKAGE = 5.0
-"""Pseudo-draws that pull the correlations of a window to zero."""
 
 
 class Window(NamedTuple):
@@ -289,7 +287,7 @@ class LeastSquares:
             best_estimate=best_estimate,
             best_positions=choose(draws.chains.position, state.best_positions),
             best_window=choose(window, state.best_window),
-            scale=choose(_factor(draws.positions), state.scale) if self.kernel is None else state.scale,
+            scale=choose(shrunk_factor(_flat(draws.positions)), state.scale) if self.kernel is None else state.scale,
             damping=jnp.where(is_shaping, state.damping, damping),
             round=state.round + 1,
             num_poor=num_poor,
@@ -322,11 +320,5 @@ def _finite(window: Window) -> Window:
     return Window(jnp.where(is_finite[:, None], window.values, 0.0), jnp.where(is_finite, window.totals, 0.0))
 
 
-def _factor(positions: Position) -> jax.Array:
-    """Cholesky factor of the covariance of J draws, their correlations shrunk; the identity if it has none."""
-    flat = jax.vmap(lambda position: ravel_pytree(position)[0].astype(jnp.float64))(positions)
-    covariance = jnp.atleast_2d(jnp.cov(flat, rowvar=False))
-    share = flat.shape[0] / (flat.shape[0] + SHRINKAGE)
-    variances = jnp.maximum(jnp.diag(covariance), jnp.finfo(flat.dtype).tiny)
-    factor = jnp.linalg.cholesky(share * covariance + (1.0 - share) * jnp.diag(variances))
-    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.eye(flat.shape[1]))
+def _flat(positions: Position) -> jax.Array:
+    return jax.vmap(lambda position: ravel_pytree(position)[0])(positions)

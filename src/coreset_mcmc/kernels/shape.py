@@ -1,0 +1,21 @@
+"""The shape of a posterior from a few draws of it: a scale for the directions of the hit-and-run kernel."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+SHRINKAGE = 5.0
+"""Pseudo-draws without correlation that are added to the draws, so that few of them still give a factor."""
+
+
+def shrunk_factor(flat: jax.Array) -> jax.Array:
+    """Lower Cholesky factor (d, d) of the covariance of J flat draws (J, d), its correlations shrunk.
+
+    The identity if the draws have no finite covariance.
+    """
+    covariance = jnp.atleast_2d(jnp.cov(flat, rowvar=False))
+    share = flat.shape[0] / (flat.shape[0] + SHRINKAGE)
+    variances = jnp.maximum(jnp.diag(covariance), jnp.finfo(flat.dtype).tiny)
+    factor = jnp.linalg.cholesky(share * covariance + (1.0 - share) * jnp.diag(variances))
+    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.eye(flat.shape[1]))
