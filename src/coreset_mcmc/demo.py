@@ -102,12 +102,14 @@ def _print_cost(console: Console, fitted: Fit, full_seconds: float, total_second
     num_evaluations = int(np.sum(fitted.posterior["sample_stats"]["n_steps"].to_numpy()))
     ess = float(fitted.summary(round_to="none")["ess_bulk"].min())
     console.print(
-        f"Estimated KL from the coreset posterior to the full one: [bold]{fitted.kl_estimate:.2g}[/bold] nats "
+        f"Estimated distance (KL) from the coreset posterior to that of all flights: "
+        f"[bold]{fitted.kl_estimate:.2g}[/bold] nats, as if one coefficient were off by "
+        f"[bold]{np.sqrt(2.0 * fitted.kl_estimate):.2f}[/bold] of its standard deviations "
         f"({fitted.training.reason} after {fitted.training.num_steps:,} steps of training).\n"
         f"Smallest effective sample size: [bold]{ess:,.0f}[/bold] draws, sampled in {fitted.sampling.seconds:.1f} s. "
         f"One log-likelihood of all rows takes {full_seconds * 1e3:.1f} ms here, "
         f"so the {num_evaluations:,} evaluations behind the kept draws would take "
-        f"[bold]{num_evaluations * full_seconds / 60:,.0f} minutes[/bold] on the full data.\n"
+        f"[bold]{num_evaluations * full_seconds / 60:,.0f} minutes[/bold] on the full data with the same sampler.\n"
         f"From start to finish: [bold]{total_seconds:.0f} s[/bold], with loading and compilation."
     )
 
