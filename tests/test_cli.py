@@ -42,7 +42,7 @@ def test_demo_leaves_a_table_a_picture_and_draws(few_flights, tmp_path):
     shown = " ".join(result.output.split())
     assert "Which flights are cancelled?" in shown
     assert "visib" in shown
-    assert "Estimated KL" in shown
+    assert "Estimated distance (KL)" in shown
     assert "on the full data" in shown
     assert (tmp_path / "out" / "coreset-demo.png").stat().st_size > 20_000
     with xarray.open_datatree(tmp_path / "out" / "coreset-demo.nc", engine="h5netcdf") as tree:
