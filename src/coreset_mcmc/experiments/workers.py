@@ -7,14 +7,15 @@ import os
 import queue
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from coreset_mcmc.errors import RunError
 from coreset_mcmc.experiments.jobs import Job
-from coreset_mcmc.experiments.measure import Setup
+from coreset_mcmc.experiments.measure import Setup, measure, reference_of
 
 PATIENCE = 5.0
-"""Seconds between looks whether the workers are still alive."""
+"""Seconds between looks whether the other side is still alive."""
 
 
 class Outcome(NamedTuple):
@@ -34,12 +35,29 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def _work(core: int | None, setup: Setup, tasks: Any, outcomes: Any) -> None:
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-    from coreset_mcmc.experiments.measure import measure, reference_of  # noqa: PLC0415 - JAX counts cores when it loads
+@contextmanager
+def _bound_to(core: int) -> Iterator[None]:
+    """Processes started inside run on this core alone, with all their threads; the caller is free again afterwards."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
-    while (task := tasks.get()) is not None:
+
+def _work(setup: Setup, tasks: Any, outcomes: Any) -> None:
+    parent = multiprocessing.parent_process()
+    while parent is None or parent.is_alive():
+        try:
+            task = tasks.get(timeout=PATIENCE)
+        except queue.Empty:
+            continue
+        if task is None:
+            return
         try:
             if isinstance(task, str):
                 checks = reference_of(task, setup).checks
@@ -56,14 +74,13 @@ def spread(tasks: list[Job | str], setup: Setup, num_workers: int) -> Iterator[O
     waiting, outcomes = context.Queue(), context.Queue()
     for task in tasks:
         waiting.put(task)
-    cores: list[int | None] = [*available_cores()]
-    count = min(num_workers, len(tasks))
+    cores = available_cores()
     processes = []
-    for number in range(count):
+    for number in range(min(num_workers, len(tasks))):
         waiting.put(None)
-        core = cores[number % len(cores)]
-        process = context.Process(target=_work, args=(core, setup, waiting, outcomes), daemon=True)
-        process.start()
+        process = context.Process(target=_work, args=(setup, waiting, outcomes), daemon=True)
+        with _bound_to(cores[number % len(cores)]):
+            process.start()
         processes.append(process)
     try:
         num_left = len(tasks)
