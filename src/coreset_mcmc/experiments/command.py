@@ -18,6 +18,7 @@ from coreset_mcmc.experiments.figures import draw_figures
 from coreset_mcmc.experiments.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
 from coreset_mcmc.experiments.measure import Setup
 from coreset_mcmc.experiments.settings import CONTESTANTS
+from coreset_mcmc.experiments.summary import write_summary
 from coreset_mcmc.experiments.table import CURVE_FIELDS, CURVES, FIELDS, RUNS, append, missing
 from coreset_mcmc.experiments.workers import Outcome, available_cores, spread
 
@@ -50,7 +51,7 @@ def reproduce(console: Console, request: Request) -> list[Path]:
         require_count("--coreset-sizes", size, at_least=2, fix="The paper has 10, 20, 50, 100, 200 and 500.")
     if not request.figures_only:
         _run_missing(console, request)
-    paths = draw_figures(request.out)
+    paths = [*draw_figures(request.out), write_summary(request.out)]
     for path in paths:
         console.print(f"[bold]{escape(str(path))}[/bold]")
     return paths
