@@ -165,19 +165,21 @@ class NewtonSearch:
             require_count("max_iterations", self.max_iterations, at_least=1, fix="Leave it out for 200.")
         require_positive("tolerance", self.tolerance)
 
-    def init_evaluations(self, problem: Problem) -> int:
-        return num_derivative_evaluations(problem)
+    def init(self, problem: Problem, start: jax.Array | None = None) -> NewtonSearchState:
+        """Begin at a flat position, by default the first start of the problem.
 
-    def init(self, problem: Problem) -> NewtonSearchState:
-        flat = ravel_pytree(problem.position)[0]
-        at_start = derivatives(problem, flat)
+        Nothing is evaluated yet: with a zero gradient and the lowest of all values the first step stays where it is
+        and evaluates the derivatives there, so that they are compiled once.
+        """
+        flat = ravel_pytree(problem.position)[0] if start is None else start
+        lowest = jnp.asarray(jnp.finfo(flat.dtype).min)
         return NewtonSearchState(
             position=flat,
-            derivatives=at_start,
+            derivatives=Derivatives(lowest, jnp.zeros_like(flat), jnp.zeros((flat.size, flat.size), flat.dtype)),
             damping=jnp.asarray(INITIAL_DAMPING, flat.dtype),
             growth=jnp.asarray(2.0, flat.dtype),
             iteration=jnp.zeros((), jnp.int32),
-            has_converged=newton_decrement(at_start) < self.tolerance,
+            has_converged=jnp.array(False),
         )
 
     def step(self, state: NewtonSearchState, problem: Problem) -> tuple[NewtonSearchState, NewtonSearchInfo]:
@@ -212,8 +214,13 @@ class NewtonSearch:
         return jnp.where(is_finite, status, Status.DERIVATIVES_NOT_FINITE.value).astype(jnp.int32)
 
 
-def find_mode(problem: Problem, search: NewtonSearch) -> tuple[NewtonSearchState, NewtonSearchInfo]:
-    """Iterate until the mode is found or the search fails; the info tells how it ended and counts all evaluations."""
+def find_mode(
+    problem: Problem, search: NewtonSearch, start: NewtonSearchState | None = None
+) -> tuple[NewtonSearchState, NewtonSearchInfo]:
+    """Iterate until the mode is found or the search fails; the info tells how it ended and counts all evaluations.
+
+    A search that has begun goes on from ``start``.
+    """
 
     def go_on(carry: tuple[NewtonSearchState, NewtonSearchInfo]) -> jax.Array:
         state, info = carry
@@ -223,10 +230,12 @@ def find_mode(problem: Problem, search: NewtonSearch) -> tuple[NewtonSearchState
         state, info = search.step(carry[0], problem)
         return state, info._replace(num_evaluations=info.num_evaluations + carry[1].num_evaluations)
 
-    start = search.init(problem)
-    evaluated = jnp.asarray(search.init_evaluations(problem), jnp.int64)
+    start = search.init(problem) if start is None else start
     info = NewtonSearchInfo(
-        newton_decrement(start.derivatives), start.derivatives.value, evaluated, jnp.zeros((), jnp.int32)
+        jnp.asarray(jnp.inf),
+        start.derivatives.value,
+        jnp.zeros((), jnp.int64),
+        jnp.zeros((), jnp.int32),
     )
     found: tuple[NewtonSearchState, NewtonSearchInfo] = jax.lax.while_loop(go_on, one_step, (start, info))
     return found

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.source import DataSource
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.model import Model
 from coreset_mcmc.precision import as_working_array
@@ -24,7 +25,7 @@ from coreset_mcmc.types import Batch, Key, Position, pytree, static
 class Problem:
     """All arguments of a compiled step that do not change while it runs."""
 
-    data: ArrayData
+    data: DataSource
     indices: jax.Array
     rows: Batch
     initial_weights: jax.Array
@@ -45,7 +46,7 @@ class Problem:
         return CoresetTarget(self.rows, weights, self.model)
 
 
-def make_problem(model: Model, data: ArrayData, selected: SelectedRows, initial_positions: Position) -> Problem:
+def make_problem(model: Model, data: DataSource, selected: SelectedRows, initial_positions: Position) -> Problem:
     """Gather the chosen rows once; they stay in memory beside the data."""
     indices = jnp.asarray(selected.indices)
     return Problem(

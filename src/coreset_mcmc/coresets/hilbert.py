@@ -143,7 +143,8 @@ class Hilbert:
         check_rows_and_kernel(problem, kernel_or_default(self.kernel))
 
     def init_evaluations(self, problem: Problem) -> int:
-        return self._search().init_evaluations(problem)
+        del problem
+        return 0
 
     def init(self, key: Key, problem: Problem) -> HilbertState:
         del key

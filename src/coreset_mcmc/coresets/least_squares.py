@@ -16,12 +16,17 @@ says when to stop, too.
 A differentiable model gets a hot start: damped Newton steps to the mode of the full posterior, a first window of draws
 from a widened Laplace approximation, one solve. Other models, and those without a mode, start from the chains under
 the initial weights, which move nothing until their window has shaped the kernel.
+
+With very many rows the search begins on a sample of them, and the sums of a window come from second-order control
+variates (:mod:`coreset_mcmc.weights.taylor`) wherever their standard error is small beside the estimated KL. What is
+left of passes over all rows is then a few Newton steps, whatever the number of draws.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -30,11 +35,19 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.coresets.draws import collect_draws
+from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.sample import UniformSample
+from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel, init_chains
 from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
-from coreset_mcmc.laplace import NewtonSearch, NewtonSearchState, approximation_at
+from coreset_mcmc.laplace import (
+    NewtonSearch,
+    NewtonSearchState,
+    approximation_at,
+    find_mode,
+)
 from coreset_mcmc.method import Needs, Trained, discrete_parts
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.sampling import sample_coreset
@@ -43,6 +56,13 @@ from coreset_mcmc.status import Status
 from coreset_mcmc.types import Key, Position, pytree, static
 from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
 from coreset_mcmc.weights.nonnegative import nonnegative_ridge
+from coreset_mcmc.weights.taylor import (
+    EVALUATIONS_PER_REMAINDER,
+    NUM_SCORING_DRAWS,
+    TaylorSums,
+    num_scoring_evaluations,
+    taylor_sums,
+)
 
 WIDENING = 1.5
 """Standard deviations of the hot start's draws, in those of the Laplace approximation."""
@@ -59,6 +79,25 @@ nats, six if it is not, which is enough for the damping to go from its first val
 """
 
 
+SAMPLE_SEED = 0
+"""Chooses the rows on which the search for the mode begins; the mode of all rows does not depend on them."""
+
+SMALL_DATA = 8
+"""Control variates are used from this many times the rows of their sample."""
+
+TOLERATED_NOISE = 0.1
+"""Sums from a sample serve if they add less than this share of the larger of estimated KL and tolerance to it."""
+
+FIRST_TOLERATED_NOISE = 0.05
+"""The same for the first window, in nats; there is no estimate yet."""
+
+
+class Phase:
+    """What a step of training does."""
+
+    SAMPLE_MODE, MODE, ROUNDS = 0, 1, 2
+
+
 class Window(NamedTuple):
     """Equations from draws of one coreset posterior."""
 
@@ -68,12 +107,23 @@ class Window(NamedTuple):
     """T (J,), centred."""
 
 
+class Measured(NamedTuple):
+    """A window and what it took."""
+
+    window: Window
+    noise: jax.Array
+    """What the sampling of rows adds to the estimated KL on average; zero for sums over all rows."""
+    num_evaluations: jax.Array
+
+
 class LeastSquaresState(NamedTuple):
     """The minimum that the next round needs."""
 
+    phase: jax.Array
     search: Any
     """The Newton search of a hot start; empty without one."""
-    is_searching: jax.Array
+    taylor: Any
+    """The control variates; empty without them, and of no use before the mode is found."""
     weights: jax.Array
     """To be tried in the next round."""
     best_weights: jax.Array
@@ -117,6 +167,8 @@ class LeastSquares:
         hot_start: begin at the Laplace approximation if the model has gradients.
         discard: share of each chain's steps in a round that is thrown away, because the weights have just moved.
         max_newton_steps: after so many without a mode, go on without.
+        subsample_size: rows behind control variates, which a hot start with eight times as many rows or more uses
+            instead of all of them where their error allows; ``None`` for all rows always.
     """
 
     kernel: Kernel | None = None
@@ -127,6 +179,7 @@ class LeastSquares:
     hot_start: bool = static(default=True)
     discard: float = static(default=0.2)
     max_newton_steps: int = 50
+    subsample_size: int | None = static(default=8_192)
 
     name = "least-squares"
     needs = Needs()
@@ -146,13 +199,15 @@ class LeastSquares:
             0 <= self.discard < 1, "discard", got=self.discard, expected="a share from 0 to below 1", fix="Use 0.2."
         )
         require_positive("tolerance", self.tolerance)
+        if self.subsample_size is not None:
+            require_count("subsample_size", self.subsample_size, at_least=2, fix="Use None for all rows.")
         for name in ("num_rounds", "max_newton_steps"):
             if isinstance(getattr(self, name), int):
                 require_count(name, getattr(self, name), at_least=1, fix="Leave it out for the default.")
 
     @property
     def max_steps(self) -> int:
-        return self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 1 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
     def check(self, problem: Problem) -> None:
         target = problem.target(problem.initial_weights)
@@ -161,17 +216,26 @@ class LeastSquares:
     def starts_hot(self, problem: Problem) -> bool:
         return self.hot_start and problem.model.differentiable and not discrete_parts(problem.position)
 
+    def samples_rows(self, problem: Problem) -> bool:
+        """Whether there are so many rows that control variates pay."""
+        if self.subsample_size is None or not self.starts_hot(problem):
+            return False
+        return problem.data.size >= SMALL_DATA * self.subsample_size
+
     def init_evaluations(self, problem: Problem) -> int:
-        return self._search().init_evaluations(problem) if self.starts_hot(problem) else 0
+        del problem
+        return 0
 
     def init(self, key: Key, problem: Problem) -> LeastSquaresState:
         del key
         weights = jnp.maximum(problem.initial_weights, 0.0)
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
         window = Window(jnp.zeros((self.num_draws, problem.coreset_size)), jnp.zeros(self.num_draws))
+        phase = Phase.SAMPLE_MODE if self.samples_rows(problem) else Phase.MODE
         return LeastSquaresState(
+            phase=jnp.asarray(phase if self.starts_hot(problem) else Phase.ROUNDS, jnp.int32),
             search=self._search().init(problem) if self.starts_hot(problem) else (),
-            is_searching=jnp.array(self.starts_hot(problem)),
+            taylor=self._no_taylor(problem) if self.samples_rows(problem) else (),
             weights=weights,
             best_weights=weights,
             best_estimate=jnp.asarray(jnp.inf),
@@ -185,13 +249,15 @@ class LeastSquares:
         )
 
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        phases = {
+            Phase.SAMPLE_MODE: lambda: self._sample_mode(state, problem),
+            Phase.MODE: lambda: self._newton_step(key, state, problem),
+            Phase.ROUNDS: lambda: self._round(key, state, problem),
+        }
+        first = int(Phase.SAMPLE_MODE if self.samples_rows(problem) else Phase.MODE)
         if not self.starts_hot(problem):
-            return self._round(key, state, problem)
-        return jax.lax.cond(
-            state.is_searching,
-            lambda: self._newton_step(key, state, problem),
-            lambda: self._round(key, state, problem),
-        )
+            return phases[Phase.ROUNDS]()
+        return jax.lax.switch(state.phase - first, [phases[number] for number in range(first, len(phases))])
 
     def describe(self, info: LeastSquaresInfo) -> str:
         if math.isfinite(info.best_estimate[-1]):
@@ -210,44 +276,115 @@ class LeastSquares:
     def _kernel(self, scale: jax.Array) -> Kernel:
         return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if self.kernel is None else self.kernel
 
+    def _problem_of_the_sample(self, problem: Problem) -> Problem:
+        """The same problem on a few rows that stand for all; the problem itself if it has few."""
+        if not self.samples_rows(problem):
+            return problem
+        assert self.subsample_size is not None
+        chosen = without_replacement(jax.random.key(SAMPLE_SEED), problem.data.size, self.subsample_size)
+        return replace(problem, data=UniformSample(ArrayData(problem.data.take(chosen)), problem.data.size))
+
+    def _no_taylor(self, problem: Problem) -> TaylorSums:
+        """Something of the right shape."""
+        flat = ravel_pytree(problem.position)[0]
+        rows = problem.data.take(jnp.zeros(self.subsample_size, jnp.int32))
+        nothing = jnp.zeros((flat.size, flat.size))
+        return TaylorSums(flat, jnp.zeros_like(flat), nothing, rows, jnp.zeros(self.subsample_size))
+
+    def _sample_mode(self, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        """The mode of the sample, from where few steps on all rows remain; the given start if it has none."""
+        sample = self._problem_of_the_sample(problem)
+        found, info = find_mode(sample, self._search(), state.search)
+        start = jnp.where(found.has_converged, found.position, ravel_pytree(problem.position)[0])
+        search = self._search().init(problem, start)
+        moved = state._replace(phase=jnp.asarray(Phase.MODE, jnp.int32), search=search)
+        return moved, self._nothing_learned(moved, info.newton_decrement, info.num_evaluations)
+
+    def _nothing_learned(
+        self, state: LeastSquaresState, decrement: jax.Array, num_evaluations: jax.Array
+    ) -> LeastSquaresInfo:
+        """The info of a step that tried no weights."""
+        return LeastSquaresInfo(
+            kl_estimate=jnp.asarray(jnp.nan),
+            best_estimate=state.best_estimate,
+            damping=state.damping,
+            newton_decrement=decrement,
+            num_evaluations=num_evaluations,
+            status=jnp.zeros((), jnp.int32),
+        )
+
     def _newton_step(
         self, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
         """One step to the mode; at the mode, the first window and the first solve."""
         search, info = self._search().step(state.search, problem)
         has_failed = (info.status != Status.OK.value) | (search.iteration >= self.max_newton_steps)
-        searched = state._replace(search=search, is_searching=~search.has_converged & ~has_failed)
-        moved = jax.lax.cond(
-            search.has_converged, lambda: self._first_solve(key, searched, search, problem), lambda: searched
+        is_over = search.has_converged | has_failed
+        phase = jnp.where(is_over, Phase.ROUNDS, Phase.MODE).astype(jnp.int32)
+        searched = state._replace(search=search, phase=phase)
+        moved, num_evaluations = jax.lax.cond(
+            search.has_converged,
+            lambda: self._first_solve(key, searched, search, problem),
+            lambda: (searched, jnp.zeros((), jnp.int64)),
         )
-        num_window = search.has_converged * self.num_draws * (problem.data.size + problem.coreset_size)
-        nothing = jnp.asarray(jnp.nan)
-        return moved, LeastSquaresInfo(
-            kl_estimate=nothing,
-            best_estimate=moved.best_estimate,
-            damping=moved.damping,
-            newton_decrement=info.newton_decrement,
-            num_evaluations=info.num_evaluations + num_window,
-            status=jnp.zeros((), jnp.int32),
-        )
+        return moved, self._nothing_learned(moved, info.newton_decrement, info.num_evaluations + num_evaluations)
 
     def _first_solve(
         self, key: Key, state: LeastSquaresState, search: NewtonSearchState, problem: Problem
-    ) -> LeastSquaresState:
+    ) -> tuple[LeastSquaresState, jax.Array]:
         gaussian = approximation_at(search)
         unravel = jax.vmap(ravel_pytree(problem.position)[1])
-        noise = jax.random.normal(key, (self.num_draws, gaussian.mean.shape[0]))
-        window = _window(problem, unravel(gaussian.draws(WIDENING * noise)))
+        noise_key, sample_key = jax.random.split(key)
+        noise = jax.random.normal(noise_key, (self.num_draws, gaussian.mean.shape[0]))
+        taylor, num_evaluations = state.taylor, jnp.zeros((), jnp.int64)
+        if self.samples_rows(problem):
+            assert self.subsample_size is not None
+            scoring = WIDENING * noise[:NUM_SCORING_DRAWS] @ gaussian.scale_factor.T
+            taylor = taylor_sums(sample_key, problem, gaussian.mean, search.derivatives, scoring, self.subsample_size)
+            num_evaluations += num_scoring_evaluations(problem.data.size)
+        positions = unravel(gaussian.draws(WIDENING * noise))
+        measured = self._measure(problem, taylor, positions, lambda *_: jnp.asarray(FIRST_TOLERATED_NOISE))
+        window = measured.window
         weights = nonnegative_ridge(window.values, window.totals, state.weights, state.damping)
         is_finite = jnp.all(jnp.isfinite(weights))
-        positions = unravel(gaussian.draws(noise[: self.num_chains]))
-        return state._replace(
+        moved = state._replace(
             weights=jnp.where(is_finite, weights, state.weights),
+            taylor=taylor,
             best_window=_finite(window),
-            best_positions=positions,
+            best_positions=unravel(gaussian.draws(noise[: self.num_chains])),
             scale=gaussian.scale_factor,
             round=state.round + NUM_SHAPING_ROUNDS,
         )
+        return moved, num_evaluations + measured.num_evaluations
+
+    def _measure(
+        self,
+        problem: Problem,
+        taylor: Any,
+        positions: Position,
+        tolerated: Callable[[jax.Array, jax.Array], jax.Array],
+    ) -> Measured:
+        """A window at these positions: sums from the sample if their noise is tolerated, over all rows otherwise.
+
+        ``tolerated(values, totals)`` is the noise in nats that may stay.
+        """
+        values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
+        num_values = self.num_draws * problem.coreset_size
+        num_full = self.num_draws * problem.data.size
+
+        def over_all_rows() -> tuple[jax.Array, jax.Array]:
+            return full_data_sums(problem.model, positions, problem.data).total, jnp.zeros(())
+
+        if not self.samples_rows(problem):
+            totals, noise = over_all_rows()
+            return Measured(Window(values, totals), noise, jnp.asarray(num_values + num_full, jnp.int64))
+        sums = taylor.sums(problem.model, positions)
+        noise = 0.5 * jnp.mean(sums.variance)
+        is_good = noise <= tolerated(values, sums.total)
+        totals, noise = jax.lax.cond(is_good, lambda: (sums.total, noise), over_all_rows)
+        num_sampled = EVALUATIONS_PER_REMAINDER * self.num_draws * taylor.factors.size
+        num_evaluations = num_values + num_sampled + jnp.where(is_good, 0, num_full)
+        return Measured(Window(values, totals), noise, num_evaluations.astype(jnp.int64))
 
     def _round(
         self, key: Key, state: LeastSquaresState, problem: Problem
@@ -258,8 +395,16 @@ class LeastSquares:
         num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
         chains = init_chains(kernel, state.best_positions, target)
         draws = collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
-        window = _window(problem, draws.positions)
-        estimate = 0.5 * jnp.var(window.totals - window.values @ state.weights, ddof=1)
+
+        def misfit(values: jax.Array, totals: jax.Array) -> jax.Array:
+            return 0.5 * jnp.var(totals - values @ state.weights, ddof=1)
+
+        def tolerated(values: jax.Array, totals: jax.Array) -> jax.Array:
+            return TOLERATED_NOISE * jnp.maximum(misfit(values, totals), self.tolerance)
+
+        measured = self._measure(problem, state.taylor, draws.positions, tolerated)
+        window = measured.window
+        estimate = misfit(*window) + measured.noise
         is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(window.values))
         window = _finite(window)
         is_shaping = state.round < NUM_SHAPING_ROUNDS
@@ -294,24 +439,18 @@ class LeastSquares:
             done=is_over,
         )
         has_nothing = is_over & ~jnp.isfinite(best_estimate)
-        rows = problem.data.size + problem.coreset_size
         return moved, LeastSquaresInfo(
             kl_estimate=estimate,
             best_estimate=best_estimate,
             damping=moved.damping,
             newton_decrement=jnp.asarray(jnp.nan),
-            num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + self.num_draws * rows,
+            num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + measured.num_evaluations,
             status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
         )
 
 
 def _dimension(position: Position) -> int:
     return sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
-
-
-def _window(problem: Problem, positions: Position) -> Window:
-    values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
-    return Window(values, full_data_sums(problem.model, positions, problem.data).total)
 
 
 def _finite(window: Window) -> Window:

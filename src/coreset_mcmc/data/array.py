@@ -35,10 +35,19 @@ class ArrayData:
         return jax.tree.map(lambda leaf: jnp.take(leaf, indices, axis=0), self.arrays)
 
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
-        return self._reduce(lambda batch, start: function(batch), partial(jax.tree.map, jnp.add))
+        return self._reduce(lambda batch, start: function(batch), partial(jax.tree.map, jnp.add), 0)
+
+    def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
+        block, num_blocks, remainder = self._blocks()
+
+        def values_from(start: Any, count: int) -> jax.Array:
+            return function(jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, count), self.arrays))
+
+        whole = jax.lax.map(lambda index: values_from(index * block, block), jnp.arange(num_blocks)).reshape(-1)
+        return jnp.concatenate([whole, values_from(num_blocks * block, remainder)]) if remainder else whole
 
     def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
-        return self._reduce(lambda batch, start: function(batch), partial(jax.tree.map, jnp.maximum))
+        return self._reduce(lambda batch, start: function(batch), partial(jax.tree.map, jnp.maximum), None)
 
     def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
         def best_of(batch: Batch, start: Any) -> tuple[jax.Array, jax.Array]:
@@ -50,24 +59,42 @@ class ArrayData:
         def better_of(one: tuple[jax.Array, jax.Array], other: tuple[jax.Array, jax.Array]) -> Any:
             return jax.tree.map(partial(jnp.where, other[0] > one[0]), other, one)
 
-        return self._reduce(best_of, better_of)
+        return self._reduce(best_of, better_of, None)
 
-    def _reduce(self, function: Callable[[Batch, Any], Any], combine: Callable[[Any, Any], Any]) -> Any:
+    def _blocks(self) -> tuple[int, int, int]:
+        """Rows in a block, whole blocks, and rows that remain.
+
+        The largest block between half of ``rows_per_block`` and all of it that leaves no remainder, if there is one:
+        a remainder is a second copy of the function, which takes as long to compile.
+        """
+        most = min(self.rows_per_block, self.size)
+        even = (block for block in range(most, most // 2, -1) if self.size % block == 0)
+        block = next(even, most)
+        return block, *divmod(self.size, block)
+
+    def _reduce(
+        self, function: Callable[[Batch, Any], Any], combine: Callable[[Any, Any], Any], neutral: float | None
+    ) -> Any:
         """Whole blocks in a compiled loop, then the remainder; no row is copied or padded.
 
-        ``function`` gets a block and the number of its first row; blocks come in the order of the rows.
+        ``function`` gets a block and the number of its first row; blocks come in the order of the rows. ``neutral`` is
+        what the loop starts from; without one it starts from the first block.
         """
-        block = min(self.rows_per_block, self.size)
-        num_blocks, remainder = divmod(self.size, block)
+        block, num_blocks, remainder = self._blocks()
 
         def value_from(start: Any, count: int) -> Any:
             rows = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, count), self.arrays)
             return function(rows, start)
 
-        total = value_from(0, block)
+        first = int(num_blocks == 1 or neutral is None)
+        if first:
+            total = value_from(0, block)
+        else:
+            shapes = jax.eval_shape(lambda: value_from(0, block))
+            total = jax.tree.map(lambda leaf: jnp.full(leaf.shape, neutral or 0, leaf.dtype), shapes)
         if num_blocks > 1:
             total = jax.lax.fori_loop(
-                1, num_blocks, lambda index, running: combine(running, value_from(index * block, block)), total
+                first, num_blocks, lambda index, running: combine(running, value_from(index * block, block)), total
             )
         if remainder:
             total = combine(total, value_from(num_blocks * block, remainder))

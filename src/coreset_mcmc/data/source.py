@@ -27,6 +27,9 @@ class DataSource(Protocol):
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         """``function(batch)`` summed over blocks that together hold each row once, in bounded memory."""
 
+    def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
+        """``function(batch) -> (B,)`` of every block, as one array (N,)."""
+
     def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         """The elementwise maximum of ``function(batch)`` over the same blocks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -47,9 +48,9 @@ def flights_with_weather() -> pd.DataFrame:
     return table.dropna(subset=list(FLIGHT_FEATURES)).reset_index(drop=True)
 
 
-def standardised_features(table: pd.DataFrame) -> np.ndarray:
-    """The ten features with mean 0 and standard deviation 1 over the given flights."""
-    features = table[list(FLIGHT_FEATURES)].to_numpy(dtype=float)
+def standardised_features(table: pd.DataFrame, names: Sequence[str] = FLIGHT_FEATURES) -> np.ndarray:
+    """Features with mean 0 and standard deviation 1 over the given flights."""
+    features = table[list(names)].to_numpy(dtype=float)
     return (features - features.mean(axis=0)) / features.std(axis=0)
 
 

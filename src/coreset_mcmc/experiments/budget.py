@@ -15,7 +15,7 @@ class Budget:
     """Draws kept from each run, over all chains."""
     max_rows: int | None = None
     """Data are thinned to this many rows."""
-    reference_draws: int = 20_000
+    reference_draws: int = 12_000
     """Draws of the reference, over four chains."""
     gaussian_iterations: int = 100_000
     has_all_curves: bool = True

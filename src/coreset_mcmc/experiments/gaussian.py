@@ -122,6 +122,9 @@ class MeanRow:
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         return jax.tree.map(lambda value: self.size * value, function(self.mean))
 
+    def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
+        return self.rows.map_over_rows(function)
+
     def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         return self.rows.max_over_rows(function)
 
@@ -205,7 +208,7 @@ def run_curve(variant: Variant, num_iterations: int, seed: int) -> Curve:
     noise = jax.random.normal(start_key, (variant.num_chains, DIMENSION), jnp.float64)
     starts = {"theta": mean + jnp.sqrt(variance) * noise}
     source = MeanRow(ArrayData(jnp.asarray(rows)), jnp.mean(jnp.asarray(rows), axis=0, keepdims=True))
-    problem = make_problem(gaussian_location(DIMENSION), source, chosen, starts)  # type: ignore[arg-type]
+    problem = make_problem(gaussian_location(DIMENSION), source, chosen, starts)
     made = run(method, problem, run_key, num_steps=num_iterations)
     places = np.unique(np.geomspace(1, num_iterations, POINTS_PER_CURVE).astype(int))
     return Curve(places, np.asarray(made.history.kl)[places - 1], made.seconds, made.num_evaluations)

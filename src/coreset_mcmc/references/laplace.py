@@ -80,7 +80,8 @@ class Laplace:
         """Every differentiable model with continuous positions will do."""
 
     def init_evaluations(self, problem: Problem) -> int:
-        return self._search().init_evaluations(problem)
+        del problem
+        return 0
 
     def init(self, key: Key, problem: Problem) -> LaplaceState:
         del key

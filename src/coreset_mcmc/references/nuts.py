@@ -158,7 +158,7 @@ class NUTS:
         """Every differentiable model with continuous positions will do."""
 
     def init_evaluations(self, problem: Problem) -> int:
-        return self._search().init_evaluations(problem) + self.num_chains * problem.data.size
+        return self.num_chains * problem.data.size
 
     def init(self, key: Key, problem: Problem) -> NUTSState:
         del key

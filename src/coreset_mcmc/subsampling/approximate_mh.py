@@ -13,8 +13,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.shuffle import without_replacement
+from coreset_mcmc.data.source import DataSource
 from coreset_mcmc.model import Model
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.sampling import SamplingInfo
@@ -30,7 +30,7 @@ from coreset_mcmc.types import Key, Position, pytree, static
 class SubsamplingProblem:
     """All the data, and where each chain starts."""
 
-    data: ArrayData
+    data: DataSource
     initial_positions: Position
     model: Model = static()
 

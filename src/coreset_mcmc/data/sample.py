@@ -1,0 +1,41 @@
+"""A few rows that stand for all, each for as many as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.types import Batch, pytree, static
+
+
+@pytree
+@dataclass(frozen=True)
+class UniformSample:
+    """Rows drawn uniformly from ``full_size``; sums are scaled to the full data."""
+
+    rows: ArrayData
+    full_size: int = static()
+
+    @property
+    def size(self) -> int:
+        return self.rows.size
+
+    def take(self, indices: jax.Array) -> Batch:
+        return self.rows.take(indices)
+
+    def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        factor = self.full_size / self.size
+        return jax.tree.map(lambda value: factor * value, self.rows.sum_over_rows(function))
+
+    def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
+        return self.rows.map_over_rows(function)
+
+    def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        return self.rows.max_over_rows(function)
+
+    def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return self.rows.argmax_over_rows(function)
