@@ -20,6 +20,10 @@ the initial weights, which move nothing until their window has shaped the kernel
 With very many rows the search begins on a sample of them, and the sums of a window come from second-order control
 variates (:mod:`coreset_mcmc.weights.taylor`) wherever their standard error is small beside the estimated KL. What is
 left of passes over all rows is then a few Newton steps, whatever the number of draws.
+
+Training moves chains by slice sampling, which needs no step size while the target moves. A differentiable model is
+then sampled by Hamiltonian trajectories, shaped by the last window (:mod:`coreset_mcmc.kernels.whitened_hmc`); the
+last step of training finds their step size. Should none be found, slice sampling goes on.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.coresets.draws import collect_draws
+from coreset_mcmc.coresets.draws import Draws, collect_draws
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.sample import UniformSample
 from coreset_mcmc.data.shuffle import without_replacement
@@ -42,6 +46,7 @@ from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel, init_chains
 from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
+from coreset_mcmc.kernels.whitened_hmc import MAX_LEAPFROG, TRAJECTORY, WhitenedHMC, adapt_step_size
 from coreset_mcmc.laplace import (
     NewtonSearch,
     NewtonSearchState,
@@ -79,6 +84,9 @@ nats, six if it is not, which is enough for the damping to go from its first val
 """
 
 
+LEAST_ACCEPTANCE = 0.6
+"""Trajectories that are accepted less often than this after tuning are not used."""
+
 SAMPLE_SEED = 0
 """Chooses the rows on which the search for the mode begins; the mode of all rows does not depend on them."""
 
@@ -95,7 +103,7 @@ FIRST_TOLERATED_NOISE = 0.05
 class Phase:
     """What a step of training does."""
 
-    SAMPLE_MODE, MODE, ROUNDS = 0, 1, 2
+    SAMPLE_MODE, MODE, ROUNDS, STEP_SIZE = 0, 1, 2, 3
 
 
 class Window(NamedTuple):
@@ -136,6 +144,10 @@ class LeastSquaresState(NamedTuple):
     damping: jax.Array
     round: jax.Array
     num_poor: jax.Array
+    is_first: jax.Array
+    """Whether the next window is the first of a hot start."""
+    step_size: jax.Array
+    """Of the Hamiltonian trajectories that sample; NaN before it is found, or if none will do."""
     done: jax.Array
 
 
@@ -207,7 +219,7 @@ class LeastSquares:
 
     @property
     def max_steps(self) -> int:
-        return 1 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 3 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
     def check(self, problem: Problem) -> None:
         target = problem.target(problem.initial_weights)
@@ -221,6 +233,10 @@ class LeastSquares:
         if self.subsample_size is None or not self.starts_hot(problem):
             return False
         return problem.data.size >= SMALL_DATA * self.subsample_size
+
+    def samples_by_trajectories(self, problem: Problem) -> bool:
+        """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
+        return self.kernel is None and problem.model.differentiable and not discrete_parts(problem.position)
 
     def init_evaluations(self, problem: Problem) -> int:
         del problem
@@ -245,6 +261,8 @@ class LeastSquares:
             damping=jnp.asarray(FIRST_DAMPING),
             round=jnp.zeros((), jnp.int32),
             num_poor=jnp.zeros((), jnp.int32),
+            is_first=jnp.array(False),
+            step_size=jnp.asarray(jnp.nan),
             done=jnp.array(False),
         )
 
@@ -253,11 +271,12 @@ class LeastSquares:
             Phase.SAMPLE_MODE: lambda: self._sample_mode(state, problem),
             Phase.MODE: lambda: self._newton_step(key, state, problem),
             Phase.ROUNDS: lambda: self._round(key, state, problem),
+            Phase.STEP_SIZE: lambda: self._find_step_size(key, state, problem),
         }
-        first = int(Phase.SAMPLE_MODE if self.samples_rows(problem) else Phase.MODE)
-        if not self.starts_hot(problem):
-            return phases[Phase.ROUNDS]()
-        return jax.lax.switch(state.phase - first, [phases[number] for number in range(first, len(phases))])
+        first = Phase.ROUNDS if not self.starts_hot(problem) else Phase.MODE
+        first = Phase.SAMPLE_MODE if self.samples_rows(problem) else first
+        last = Phase.STEP_SIZE if self.samples_by_trajectories(problem) else Phase.ROUNDS
+        return jax.lax.switch(state.phase - first, [phases[number] for number in range(first, last + 1)])
 
     def describe(self, info: LeastSquaresInfo) -> str:
         if math.isfinite(info.best_estimate[-1]):
@@ -268,6 +287,8 @@ class LeastSquares:
     def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(state.best_weights))
         chosen = kernel or self._kernel(jnp.asarray(state.scale))
+        if kernel is None and bool(jnp.isfinite(state.step_size)):
+            chosen = WhitenedHMC(jnp.asarray(state.scale), jnp.asarray(state.step_size))
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
     def _search(self) -> NewtonSearch:
@@ -316,46 +337,53 @@ class LeastSquares:
     def _newton_step(
         self, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
-        """One step to the mode; at the mode, the first window and the first solve."""
+        """One step to the mode; at the mode, a Gaussian for the first window, and control variates."""
         search, info = self._search().step(state.search, problem)
         has_failed = (info.status != Status.OK.value) | (search.iteration >= self.max_newton_steps)
-        is_over = search.has_converged | has_failed
-        phase = jnp.where(is_over, Phase.ROUNDS, Phase.MODE).astype(jnp.int32)
+        phase = jnp.where(search.has_converged | has_failed, Phase.ROUNDS, Phase.MODE).astype(jnp.int32)
         searched = state._replace(search=search, phase=phase)
         moved, num_evaluations = jax.lax.cond(
             search.has_converged,
-            lambda: self._first_solve(key, searched, search, problem),
+            lambda: self._at_the_mode(key, searched, search, problem),
             lambda: (searched, jnp.zeros((), jnp.int64)),
         )
         return moved, self._nothing_learned(moved, info.newton_decrement, info.num_evaluations + num_evaluations)
 
-    def _first_solve(
+    def _at_the_mode(
         self, key: Key, state: LeastSquaresState, search: NewtonSearchState, problem: Problem
     ) -> tuple[LeastSquaresState, jax.Array]:
         gaussian = approximation_at(search)
-        unravel = jax.vmap(ravel_pytree(problem.position)[1])
         noise_key, sample_key = jax.random.split(key)
-        noise = jax.random.normal(noise_key, (self.num_draws, gaussian.mean.shape[0]))
-        taylor, num_evaluations = state.taylor, jnp.zeros((), jnp.int64)
+        noise = jax.random.normal(noise_key, (max(self.num_chains, NUM_SCORING_DRAWS), gaussian.mean.shape[0]))
+        taylor, num_evaluations = state.taylor, 0
         if self.samples_rows(problem):
             assert self.subsample_size is not None
             scoring = WIDENING * noise[:NUM_SCORING_DRAWS] @ gaussian.scale_factor.T
             taylor = taylor_sums(sample_key, problem, gaussian.mean, search.derivatives, scoring, self.subsample_size)
-            num_evaluations += num_scoring_evaluations(problem.data.size)
-        positions = unravel(gaussian.draws(WIDENING * noise))
-        measured = self._measure(problem, taylor, positions, lambda *_: jnp.asarray(FIRST_TOLERATED_NOISE))
-        window = measured.window
-        weights = nonnegative_ridge(window.values, window.totals, state.weights, state.damping)
-        is_finite = jnp.all(jnp.isfinite(weights))
+            num_evaluations = num_scoring_evaluations(problem.data.size)
+        starts = jax.vmap(ravel_pytree(problem.position)[1])(gaussian.draws(noise[: self.num_chains]))
         moved = state._replace(
-            weights=jnp.where(is_finite, weights, state.weights),
-            taylor=taylor,
-            best_window=_finite(window),
-            best_positions=unravel(gaussian.draws(noise[: self.num_chains])),
-            scale=gaussian.scale_factor,
-            round=state.round + NUM_SHAPING_ROUNDS,
+            taylor=taylor, best_positions=starts, scale=gaussian.scale_factor, is_first=jnp.array(True)
         )
-        return moved, num_evaluations + measured.num_evaluations
+        return moved, jnp.asarray(num_evaluations, jnp.int64)
+
+    def _draw(self, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
+        """A window's worth of positions: from the chains, or for the first window of a hot start from the Gaussian."""
+        kernel, target = self._kernel(state.scale), problem.target(state.weights)
+        num_kept = self.num_draws // self.num_chains
+        num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
+        chains = init_chains(kernel, state.best_positions, target)
+
+        def from_chains() -> Draws:
+            return collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
+
+        def from_gaussian() -> Draws:
+            noise = jax.random.normal(key, (self.num_draws, state.scale.shape[0]))
+            flat = state.search.position + WIDENING * noise @ state.scale.T
+            positions = jax.vmap(ravel_pytree(problem.position)[1])(flat)
+            return Draws(chains, positions, jnp.ones(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int64))
+
+        return jax.lax.cond(state.is_first, from_gaussian, from_chains) if self.starts_hot(problem) else from_chains()
 
     def _measure(
         self,
@@ -389,31 +417,32 @@ class LeastSquares:
     def _round(
         self, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
-        """Draw from the weights to be tried, judge them, and solve for the next ones."""
-        kernel, target = self._kernel(state.scale), problem.target(state.weights)
-        num_kept = self.num_draws // self.num_chains
-        num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
-        chains = init_chains(kernel, state.best_positions, target)
-        draws = collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
+        """Draw from the weights to be tried, judge them, and solve for the next ones.
+
+        The first window of a hot start is not drawn from the weights, so it judges nothing.
+        """
+        draws, is_first = self._draw(key, state, problem), state.is_first
 
         def misfit(values: jax.Array, totals: jax.Array) -> jax.Array:
             return 0.5 * jnp.var(totals - values @ state.weights, ddof=1)
 
         def tolerated(values: jax.Array, totals: jax.Array) -> jax.Array:
-            return TOLERATED_NOISE * jnp.maximum(misfit(values, totals), self.tolerance)
+            by_estimate = TOLERATED_NOISE * jnp.maximum(misfit(values, totals), self.tolerance)
+            return jnp.where(is_first, FIRST_TOLERATED_NOISE, by_estimate)
 
         measured = self._measure(problem, state.taylor, draws.positions, tolerated)
-        window = measured.window
-        estimate = misfit(*window) + measured.noise
-        is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(window.values))
-        window = _finite(window)
-        is_shaping = state.round < NUM_SHAPING_ROUNDS
+        estimate = jnp.where(is_first, jnp.inf, misfit(*measured.window) + measured.noise)
+        is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(measured.window.values))
+        window = _finite(measured.window)
+        is_shaping = ~is_first & (state.round < NUM_SHAPING_ROUNDS)
+        is_judged = ~is_first & ~is_shaping
         is_best = is_usable & (estimate < state.best_estimate)
-        is_poor = ~is_shaping & ~(estimate < IMPROVEMENT * state.best_estimate)
+        is_poor = is_judged & ~(estimate < IMPROVEMENT * state.best_estimate)
         num_poor = jnp.where(is_poor, state.num_poor + 1, 0)
-        damping = jnp.clip(state.damping * jnp.where(is_best, 0.1, 100.0), LEAST_DAMPING, MOST_DAMPING)
+        changed = jnp.clip(state.damping * jnp.where(is_best, 0.1, 100.0), LEAST_DAMPING, MOST_DAMPING)
+        damping = jnp.where(is_judged, changed, state.damping)
         best_weights = jnp.where(is_best, state.weights, state.best_weights)
-        best_estimate = jnp.where(is_best & ~is_shaping, estimate, state.best_estimate)
+        best_estimate = jnp.where(is_best & is_judged, estimate, state.best_estimate)
         max_poor = jnp.where(best_estimate < NEAR, MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR)
         has_ended = (best_estimate < self.tolerance) | (num_poor >= max_poor)
         is_over = has_ended | (state.round + 1 >= self.num_rounds + NUM_SHAPING_ROUNDS)
@@ -423,30 +452,50 @@ class LeastSquares:
             solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
             return jnp.where(jnp.all(jnp.isfinite(solved)), solved, best_weights)
 
-        def choose(new: Any, old: Any) -> Any:
-            return jax.tree.map(lambda one, other: jnp.where(is_best, one, other), new, old)
+        def choose(condition: jax.Array, new: Any, old: Any) -> Any:
+            return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
+        reshaped = choose(is_best, shrunk_factor(_flat(draws.positions)), state.scale)
         moved = state._replace(
             weights=jax.lax.cond(is_shaping | is_over, lambda: best_weights, solve),
             best_weights=best_weights,
             best_estimate=best_estimate,
-            best_positions=choose(draws.chains.position, state.best_positions),
-            best_window=choose(window, state.best_window),
-            scale=choose(shrunk_factor(_flat(draws.positions)), state.scale) if self.kernel is None else state.scale,
-            damping=jnp.where(is_shaping, state.damping, damping),
-            round=state.round + 1,
+            best_positions=choose(is_best, draws.chains.position, state.best_positions),
+            best_window=choose(is_best | is_first, window, state.best_window),
+            scale=reshaped if self.kernel is None else state.scale,
+            damping=damping,
+            round=state.round + jnp.where(is_first, NUM_SHAPING_ROUNDS, 1),
             num_poor=num_poor,
-            done=is_over,
+            is_first=jnp.array(False),
+            phase=jnp.where(is_over, Phase.STEP_SIZE, Phase.ROUNDS).astype(jnp.int32),
+            done=is_over & (not self.samples_by_trajectories(problem)),
         )
         has_nothing = is_over & ~jnp.isfinite(best_estimate)
         return moved, LeastSquaresInfo(
-            kl_estimate=estimate,
+            kl_estimate=jnp.where(is_first, jnp.nan, estimate),
             best_estimate=best_estimate,
-            damping=moved.damping,
+            damping=damping,
             newton_decrement=jnp.asarray(jnp.nan),
             num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + measured.num_evaluations,
             status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
         )
+
+    def _find_step_size(
+        self, key: Key, state: LeastSquaresState, problem: Problem
+    ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        """Tune the trajectories that will sample the best weights."""
+        target = problem.target(state.best_weights)
+        found = adapt_step_size(key, target, state.best_positions, state.scale)
+        is_good = (found.acceptance_rate > LEAST_ACCEPTANCE) & (found.step_size > TRAJECTORY / MAX_LEAPFROG)
+        moved = state._replace(
+            step_size=jnp.where(is_good, found.step_size, jnp.nan),
+            best_positions=jax.tree.map(
+                lambda new, old: jnp.where(is_good, new, old), found.positions, state.best_positions
+            ),
+            done=jnp.array(True),
+        )
+        num_evaluations = problem.coreset_size * found.num_evaluations
+        return moved, self._nothing_learned(moved, jnp.asarray(jnp.nan), num_evaluations)
 
 
 def _dimension(position: Position) -> int:

@@ -14,6 +14,7 @@ from coreset_mcmc.kernels.gaussian import GaussianAutoregression
 from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.random_walk import RandomWalk
 from coreset_mcmc.kernels.slice import HitAndRunSlice, UnivariateSlice
+from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
 
 __all__ = [
     "BlackJAX",
@@ -25,6 +26,7 @@ __all__ = [
     "RandomWalk",
     "SpikeAndSlabGibbs",
     "UnivariateSlice",
+    "WhitenedHMC",
     "from_blackjax",
     "init_chains",
     "log_density_of",
