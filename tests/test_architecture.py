@@ -14,7 +14,7 @@ PACKAGE = Path(coreset_mcmc.__file__).parent
 ROOMS = [
     {"types", "errors", "status", "precision"},
     {"model"},
-    {"models"},
+    {"models", "interop"},
     {"data"},
     {"selection", "target"},
     {"kernels", "problem"},
@@ -24,7 +24,7 @@ ROOMS = [
     {"coresets", "subsampling", "references"},
     {"checkpoint", "progress", "registry"},
     {"run"},
-    {"pilot"},
+    {"pilot", "constrained"},
     {"result", "metrics"},
     {"diagnostics"},
     {"fit"},

@@ -69,7 +69,17 @@ class Model:
         change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
         spike_and_slab: hyper-parameters if this is the spike-and-slab regression, for its Gibbs kernel.
         check_data: optional function that raises an :class:`~coreset_mcmc.errors.InputError` on unsuitable data.
-        dims: names of the dimensions of each variable, as in ArviZ.
+        dims, coords: names of the dimensions of each variable and their labels, as in ArviZ.
+        constrain: ``position -> {name: array}``, everything that the group ``posterior`` shows: parameters on the scale
+            of the user and quantities derived from them. It must not depend on rows. By default the position itself.
+        unconstrain: ``(values, position) -> position``, the position with the user's values, some or all of those
+            that ``constrain`` shows, put in; ``initvals`` go through it.
+        predictive: ``(key, position, batch) -> {name: (B, ...)}``, new responses for the rows of a batch.
+        observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
+            ``batch -> {name: (B, ...)}``.
+        data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
+        bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
+        identity: what stands for the functions in the fingerprint of a checkpoint if their code does not.
         name: how the model is called in messages and files.
     """
 
@@ -82,6 +92,14 @@ class Model:
     spike_and_slab: SpikeAndSlab | None = None
     check_data: Callable[[Batch], None] | None = None
     dims: Mapping[str, tuple[str, ...]] | None = None
+    coords: Mapping[str, Any] | None = None
+    constrain: Callable[[Position], Mapping[str, jax.Array]] | None = None
+    unconstrain: Callable[[Mapping[str, Any], Position], Position] | None = None
+    predictive: Callable[[Key, Position, Batch], Mapping[str, jax.Array]] | None = None
+    observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
+    data: Any = None
+    bind: Callable[[Batch], Model] | None = None
+    identity: Any = None
     name: str = "model"
 
     def __post_init__(self) -> None:
