@@ -20,6 +20,7 @@ from coreset_mcmc.coresets import (
 )
 from coreset_mcmc.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.fit import fit
+from coreset_mcmc.interop.numpyro import from_numpyro
 from coreset_mcmc.kernels import from_blackjax
 from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
@@ -69,6 +70,7 @@ __all__ = [
     "__version__",
     "fit",
     "from_blackjax",
+    "from_numpyro",
     "kernels",
     "load",
     "metrics",

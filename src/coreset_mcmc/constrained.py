@@ -84,7 +84,7 @@ def _chunk_size(model: Model, flat: Position, count: int) -> int:
 
 
 def in_chunks(function: Any, arrays: Any, count: int, size: int) -> list[Any]:
-    """``function`` of ``size`` leading entries at a time; the last chunk is filled up, so that one program serves all."""
+    """``function`` of ``size`` leading entries at a time; the last chunk is filled up, so that one program does."""
     results = []
     for start in range(0, count, size):
         places = np.minimum(np.arange(start, start + size), count - 1)

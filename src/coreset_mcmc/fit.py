@@ -73,7 +73,7 @@ def fit(
 
     Args:
         model: log-prior and per-row log-likelihood.
-        data: a pytree of arrays with a common leading row axis, or a DataFrame; by default the rows that the model holds.
+        data: a pytree of arrays with a common leading row axis, or a DataFrame; by default those of the model.
         coreset_size: M, rows in the coreset; 500 by default, or all rows if there are fewer.
         draws: draws kept from each chain.
         tune: draws discarded at the start of sampling.
