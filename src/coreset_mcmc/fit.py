@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc import checkpoint as checkpoints
+from coreset_mcmc.black_box import users_errors
 from coreset_mcmc.constrained import shown_names
 from coreset_mcmc.coresets import LeastSquares, SparseVI
 from coreset_mcmc.data import ArrayData, to_array_data, to_batch
@@ -49,6 +50,7 @@ NUM_CHECK_DRAWS = 200
 
 
 @double_precision
+@users_errors()
 def fit(
     model: Model,
     data: Any = None,

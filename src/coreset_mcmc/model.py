@@ -8,11 +8,12 @@ estimate (eq. 4 of the paper) centres over chains.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
+from coreset_mcmc.black_box import HostFunction, try_out
 from coreset_mcmc.errors import require
 from coreset_mcmc.types import Batch, Key, Position
 
@@ -131,3 +132,34 @@ class Model:
         return cls(
             log_prior, whole_log_likelihood, linear_predictor=LinearPredictor(predictor, log_likelihood), **options
         )
+
+    @classmethod
+    def from_callable(
+        cls,
+        log_prior: Callable[[Position], Any],
+        log_likelihood: Callable[[Position, Batch], Any],
+        initial_position: Position | Callable[[Key], Position],
+        *,
+        vectorized: bool = False,
+        **options: Any,
+    ) -> Model:
+        """Build a model from functions in NumPy or SciPy, without gradients.
+
+        Args:
+            log_prior: ``position -> number``; minus infinity outside the support.
+            log_likelihood: ``(position, rows) -> (B,)``, one value for each row, vectorised over rows.
+            initial_position: as for :class:`Model`.
+            vectorized: whether both functions take many positions at once, with a leading axis on each leaf of the
+                position, and return (K,) and (K, B).
+            options: other arguments of :class:`Model`, such as ``dims`` and ``name``.
+        """
+        prior = HostFunction(log_prior, vectorized, "log_prior(position)")
+        likelihood = HostFunction(log_likelihood, vectorized, "log_likelihood(position, rows)")
+        settings = {"name": "black box", **options, "differentiable": False}
+        model = cls(prior, likelihood, initial_position, **settings)
+
+        def tried(batch: Batch) -> Model:
+            try_out(prior, likelihood, initial_position, batch)
+            return model
+
+        return replace(model, bind=tried)

@@ -19,13 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray
+from arviz_stats.utils import ELPDData
 
 from coreset_mcmc.constrained import named_leaves, shown_draws
 from coreset_mcmc.data import ArrayData, to_batch
 from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.legacy import to_inferencedata
+from coreset_mcmc.loo import loo
 from coreset_mcmc.model import Model
 from coreset_mcmc.pilot import Pilot
 from coreset_mcmc.precision import double_precision
+from coreset_mcmc.predictive import QUANTILES, predict
 from coreset_mcmc.run import Run
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.types import Position
@@ -144,6 +148,7 @@ class Fit:
         """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter."""
         return arviz_stats.summary(self.posterior, **options)
 
+    @double_precision
     def positions(self) -> Position:
         """Draws on the scale on which the chains moved: the model's pytree with leading chain and draw axes."""
         require(
@@ -160,6 +165,62 @@ class Fit:
         names = named_leaves(structure, "theta") if structure is not None else list(group.data_vars)
         leaves = [group[name].to_numpy() for name in names]
         return jax.tree.unflatten(jax.tree.structure(structure), leaves) if structure is not None else leaves
+
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        draws: int = 200,
+        quantiles: Sequence[float] | None = QUANTILES,
+        var_names: Sequence[str] | str | None = None,
+        random_seed: int = 0,
+    ) -> xarray.DataTree:
+        """New responses for rows, the fitted ones by default, as a tree with the group ``posterior_predictive``.
+
+        Rows go through in blocks. By default each row gets its mean, standard deviation and quantiles over draws;
+        ``quantiles=None`` keeps the draws themselves, ``draws`` times as many numbers as rows.
+
+        Args:
+            data: rows as for ``fit``; the response may be left out.
+            draws: how many evenly spaced draws of the posterior are used.
+            quantiles: which ones; the median and an interval of 89 % by default.
+            var_names: which responses, or deterministic quantities with a value for each row.
+        """
+        positions, model = self.positions(), self.model
+        assert model is not None
+        return predict(
+            model,
+            positions,
+            self.data if data is None else data,
+            draws=draws,
+            quantiles=quantiles,
+            var_names=var_names,
+            random_seed=random_seed,
+        )
+
+    def loo(self, data: Any = None, *, draws: int | None = 1000, reweight: bool = True) -> ELPDData:
+        """Leave-one-out cross-validation over all rows, in bounded memory; compare models with ``arviz_stats.compare``.
+
+        Args:
+            data: the rows that were fitted, if the fit does not hold them.
+            draws: how many evenly spaced draws are used; each costs two passes over the rows.
+            reweight: correct for draws that come from the coreset posterior instead of the full one. The k-hat of
+                this correction is ``influence_pareto_k`` of the result.
+        """
+        positions, model = self.positions(), self.model
+        assert model is not None
+        coreset = (self.coreset.indices, self.coreset.weights) if self.samples_coreset else None
+        rows = self.data if data is None else data
+        return loo(model, positions, rows, coreset=coreset, draws=draws, reweight=reweight)
+
+    def to_inferencedata(self) -> Any:
+        """The same groups as an ``InferenceData`` of ArviZ before 1.0, which must be installed."""
+        return to_inferencedata(self.posterior)
+
+    @property
+    def samples_coreset(self) -> bool:
+        """Whether draws come from the posterior of the coreset itself."""
+        return self.has_coreset and bool(np.isfinite(self.kl_estimate))
 
     def save(self, path: Path | str) -> Path:
         """Write everything to one netCDF file."""

@@ -28,7 +28,7 @@ from coreset_mcmc.interop.numpyro_sites import (
     site_log_prob,
     unconstrained,
 )
-from coreset_mcmc.interop.rows import agree, check_rows_are_independent, first_rows, num_rows_of, some_rows
+from coreset_mcmc.rows import agree, check_rows_are_independent, first_rows, num_rows_of, some_rows
 from coreset_mcmc.model import Model
 from coreset_mcmc.types import Batch, Key, Position
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.interop.rows import num_rows_of
+from coreset_mcmc.rows import num_rows_of
 from coreset_mcmc.types import Key, Position
 
 SMALL_COUNTS = (3, 5)
