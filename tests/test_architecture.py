@@ -27,7 +27,7 @@ ROOMS = [
     {"checkpoint", "progress", "registry"},
     {"run"},
     {"pilot", "constrained", "blocks", "legacy"},
-    {"predictive", "loo"},
+    {"predictive", "loo", "coreset"},
     {"result", "metrics"},
     {"diagnostics"},
     {"fit"},

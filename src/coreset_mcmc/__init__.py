@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from coreset_mcmc import kernels, metrics, models, selection, subsampling
 from coreset_mcmc.checkpoint import Checkpoint
+from coreset_mcmc.coreset import Coreset
 from coreset_mcmc.coresets import (
     CoresetMCMC,
     Hilbert,
@@ -24,7 +25,7 @@ from coreset_mcmc.interop.numpyro import from_numpyro
 from coreset_mcmc.kernels import from_blackjax
 from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
-from coreset_mcmc.result import Coreset, Cost, Fit, load
+from coreset_mcmc.result import Cost, Fit, load
 from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
 from coreset_mcmc.weights import optimizers
 from coreset_mcmc.weights.epochs import DoublingEpochs

@@ -171,7 +171,7 @@ def fit(
         coords={**(model.coords or {}), **(coords or {})},
     )
     for message in [*sampling_warnings(fitted.posterior), *coreset_warnings(kl_estimate)]:
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=4)
     return fitted
 
 

@@ -22,6 +22,7 @@ import xarray
 from arviz_stats.utils import ELPDData
 
 from coreset_mcmc.constrained import named_leaves, shown_draws
+from coreset_mcmc.coreset import Coreset
 from coreset_mcmc.data import ArrayData, to_batch
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.legacy import to_inferencedata
@@ -38,39 +39,6 @@ ATTRIBUTE = "coreset_mcmc"
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 POSITIONS = "unconstrained_posterior"
 """The group of positions on which the chains moved, where ``posterior`` shows something else or less."""
-
-
-@dataclass(frozen=True)
-class Coreset:
-    """A weighted subset of rows that stands in for the full data."""
-
-    indices: np.ndarray
-    """Row numbers (M,) in the data."""
-    weights: np.ndarray
-    """Weights (M,)."""
-    num_rows: int
-    """N, the number of rows of the data."""
-    columns: Mapping[str, np.ndarray]
-    """The rows themselves, one array for each column or block of columns."""
-
-    @property
-    def size(self) -> int:
-        return int(self.indices.size)
-
-    @property
-    def effective_size(self) -> float:
-        """Kish's number of rows that equal weights would make as concentrated: (sum w)^2 / sum w^2."""
-        return float(self.weights.sum() ** 2 / np.sum(self.weights**2))
-
-    def to_frame(self, data: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Row numbers, weights and values as a table; with ``data``, its own columns and index labels."""
-        if data is not None:
-            return data.iloc[self.indices].assign(row=self.indices, weight=self.weights)
-        table: dict[str, np.ndarray] = {"row": self.indices, "weight": self.weights}
-        for name, values in self.columns.items():
-            flat = values.reshape(self.size, -1)
-            table |= {name if values.ndim == 1 else f"{name}[{j}]": flat[:, j] for j in range(flat.shape[1])}
-        return pd.DataFrame(table)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from coreset_mcmc.interop.numpyro_sites import (
     site_log_prob,
     unconstrained,
 )
-from coreset_mcmc.rows import agree, check_rows_are_independent, first_rows, num_rows_of, some_rows
 from coreset_mcmc.model import Model
+from coreset_mcmc.rows import NUM_FEWER, agree, check_rows_are_independent, first_rows, num_rows_of, some_rows
 from coreset_mcmc.types import Batch, Key, Position
 
 NUM_TEMPLATE_ROWS = 2
@@ -365,7 +365,7 @@ def _check(bound: _Bound, rows: Mapping[str, Any]) -> tuple[str, ...]:
         lambda at, batch: _evaluate(bound, at, batch)["rows"], position, rows, subject="NumPyro model"
     )
     some, others = some_rows(rows), some_rows(rows, shift=1)
-    fewer = first_rows(some, NUM_TEMPLATE_ROWS)
+    fewer = first_rows(some, NUM_FEWER)
     found = [_evaluate(bound, position, batch) for batch in (some, others, fewer)]
     if not all(agree(found[0]["prior"], other["prior"]) for other in found[1:]):
         culprits = _dependent_sites(bound, position, [some, others, fewer])
