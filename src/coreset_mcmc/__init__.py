@@ -21,7 +21,9 @@ from coreset_mcmc.coresets import (
 )
 from coreset_mcmc.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.fit import fit
+from coreset_mcmc.interop.bambi import from_bambi
 from coreset_mcmc.interop.numpyro import from_numpyro
+from coreset_mcmc.interop.pymc import from_pymc
 from coreset_mcmc.kernels import from_blackjax
 from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
@@ -70,8 +72,10 @@ __all__ = [
     "WithoutReplacement",
     "__version__",
     "fit",
+    "from_bambi",
     "from_blackjax",
     "from_numpyro",
+    "from_pymc",
     "kernels",
     "load",
     "metrics",

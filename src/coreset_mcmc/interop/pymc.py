@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import jax
@@ -251,8 +252,9 @@ def _size_hint(model: Any, size: int) -> str:
         )
     return (
         f"A size, or an array that the model does not see as data of the rows, fixes their number ({size}). Pass "
-        "arrays to the model as they are, rows along the first axis; take sizes from them, as in x.shape[0]; give data to a "
-        "CustomDist as its arguments. Several rows that depend on each other, as steps in time do, must be one row."
+        "arrays to the model as they are, rows along the first axis; take sizes from them, as in x.shape[0]; give "
+        "data to a CustomDist as its arguments. Several rows that depend on each other, as steps in time do, "
+        "must be one row."
     )
 
 
@@ -262,6 +264,8 @@ class _RowGraph:
 
     model: Any
     terms: _Terms
+    log_densities: list[Variable]
+    """Of the rows, one graph for each term."""
     sources: list[RowSource]
 
     @classmethod
@@ -270,29 +274,37 @@ class _RowGraph:
         values = {rv.name: model.rvs_to_values[rv] for rv in observed}
         batches = minibatches(list(values.values()))
         wishes = {batches.get(value, value): name for name, value in values.items()}
-        logps = with_all_rows(_row_log_densities(model, terms.row_terms))
+        logps = _written_out(_row_log_densities(model, terms.row_terms))
         sources = row_sources(logps, terms.size, {item: name for item, name in wishes.items() if not item.name})
-        return cls(model, terms, sources)
+        draws = _written_out(_new_responses(model, observed))
+        sources += row_sources(draws, terms.size, known=sources)
+        return cls(model, terms, logps, sources)
 
     @property
     def data(self) -> dict[str, np.ndarray]:
-        return {source.name: source.values for source in self.sources}
+        rows: dict[str, np.ndarray] = {}
+        for source in self.sources:
+            rows.setdefault(source.name, source.values)
+        return rows
 
     def inputs_and(self, outputs: Sequence[Variable]) -> tuple[dict[str, Variable], list[Variable]]:
+        """A graph of this model as one of its rows, with the inputs that it takes from a batch."""
+        graph = _written_out(outputs)
         lengths = [item for item in self.model.dim_lengths.values() if self._is_row_length(item)]
-        return over_rows(with_all_rows(outputs), self.sources, self.terms.size, lengths)
+        here = row_sources(graph, self.terms.size, known=self.sources)
+        return over_rows(graph, [*self.sources, *here], self.terms.size, lengths)
 
     def _is_row_length(self, length: Variable) -> bool:
         return hasattr(length, "get_value") and int(length.get_value()) == self.terms.size
 
     def log_likelihood(self, order: Sequence[str]) -> Callable[[Position, Batch], jax.Array]:
-        inputs, logps = self.inputs_and(_row_log_densities(self.model, self.terms.row_terms))
+        inputs, logps = self.inputs_and(self.log_densities)
         function = to_jax([*self.model.value_vars, *inputs.values()], logps)
         names = tuple(inputs)
 
         def log_likelihood(position: Position, batch: Batch) -> jax.Array:
             values = function(*(position[name] for name in order), *(batch[name] for name in names))
-            return sum(value.reshape(value.shape[0], -1).sum(axis=1) if value.ndim else value for value in values)
+            return reduce(jnp.add, [value.reshape(*value.shape[:1], -1).sum(axis=-1) for value in values])
 
         return log_likelihood
 
@@ -314,8 +326,7 @@ class _RowGraph:
         cache: list[Any] = []
 
         def build() -> Any:
-            draws = [_fresh(self.model, rv) for rv in responses]
-            inputs, outputs = self.inputs_and(inlined(self.model.replace_rvs_by_values(draws)))
+            inputs, outputs = self.inputs_and(_new_responses(self.model, responses))
             return tuple(inputs), random_to_jax([*self.model.value_vars, *inputs.values()], outputs)
 
         def predictive(key: Key, position: Position, batch: Batch) -> dict[str, jax.Array]:
@@ -335,6 +346,10 @@ class _RowGraph:
             return dict(zip(_names(responses), values, strict=True))
 
         return predictive
+
+
+def _written_out(outputs: Sequence[Variable]) -> list[Variable]:
+    return inlined(with_all_rows(outputs))
 
 
 def _row_log_densities(model: Any, terms: Sequence[Variable]) -> list[Variable]:
@@ -357,14 +372,22 @@ def _without_scale(term: Variable) -> Variable:
     return term.owner.inputs[0] if is_scaled else term
 
 
-def _fresh(model: Any, rv: Variable) -> Variable:
-    """The same random variable, but one whose observed value PyMC does not know."""
-    unscaled = _without_scale(rv)
-    return unscaled if unscaled is not rv else rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
+def _new_responses(model: Any, observed: Sequence[Variable]) -> list[Variable]:
+    """The observed variables as draws given the parameters."""
+
+    def one(rv: Variable) -> Variable:
+        unscaled = _without_scale(rv)
+        return unscaled if unscaled is not rv else rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
+
+    return model.replace_rvs_by_values([one(rv) for rv in observed]) if observed else []
+
+
+def _prior_graph(model: Any, terms: _Terms) -> Variable:
+    return model.logp(vars=[*model.free_RVs, *terms.prior_terms])
 
 
 def _prior(model: Any, terms: _Terms, order: Sequence[str]) -> Callable[[Position], jax.Array]:
-    function = to_jax(model.value_vars, [model.logp(vars=[*model.free_RVs, *terms.prior_terms])])
+    function = to_jax(model.value_vars, [_prior_graph(model, terms)])
 
     def log_prior(position: Position) -> jax.Array:
         return function(*(position[name] for name in order))[0]
@@ -414,7 +437,7 @@ def _identity(model: Any, graph: _RowGraph) -> Any:
     import pytensor
     from pytensor.graph.traversal import graph_inputs
 
-    terms = [model.logp(), *_row_log_densities(model, graph.terms.row_terms)]
+    terms = [_prior_graph(model, graph.terms), *graph.log_densities]
     held = [value for item in graph_inputs(terms) if (value := value_held(item)) is not None]
     text = re.sub(r"0x[0-9A-Fa-f]+", "", pytensor.dprint(terms, file="str"))  # where random states lie in memory
     return {"graph": text, "constants": [array for array in held if array.size > 1]}

@@ -166,10 +166,16 @@ def with_all_rows(outputs: Sequence[Variable]) -> list[Variable]:
     )
 
 
-def row_sources(outputs: Sequence[Variable], size: int, names: Mapping[Variable, str] | None = None) -> list[RowSource]:
+def row_sources(
+    outputs: Sequence[Variable],
+    size: int,
+    names: Mapping[Variable, str] | None = None,
+    known: Sequence[RowSource] = (),
+) -> list[RowSource]:
     """Everything in the graph that has one entry for each row, with equal constants under one name.
 
-    ``names`` are wishes, such as the name of the response for its values; pm.Data keep their own.
+    ``names`` are wishes, such as the name of the response for its values; pm.Data keep their own. Sources that are
+    ``known`` from another graph of the model keep their names too.
     """
     from pytensor.graph.traversal import graph_inputs
 
@@ -183,8 +189,9 @@ def row_sources(outputs: Sequence[Variable], size: int, names: Mapping[Variable,
         if values is None or axis is None:
             continue
         rows = np.moveaxis(values, axis, 0)
-        twin = next((old.name for old in chosen if _are_equal(old.values, rows)), None)
-        used = {old.name for old in chosen}
+        others = [*known, *chosen]
+        twin = next((old.name for old in others if old.variable is item or _are_equal(old.values, rows)), None)
+        used = {old.name for old in others}
         chosen.append(RowSource(item, twin or _free_name(names.get(item) or item.name, used), rows, axis))
     return chosen
 
@@ -197,7 +204,10 @@ def _row_axis(values: np.ndarray | None, size: int) -> int | None:
 
 
 def _are_equal(one: np.ndarray, other: np.ndarray) -> bool:
-    return one.dtype == other.dtype and one.shape == other.shape and np.array_equal(one, other)
+    """Whether two sources hold the same rows, up to axes of length one and the like."""
+    if one.dtype != other.dtype or one.size != other.size or len(one) != len(other):
+        return False
+    return np.array_equal(one.reshape(len(one), -1), other.reshape(len(other), -1))
 
 
 def _free_name(wish: str | None, used: set[str]) -> str:
@@ -222,10 +232,14 @@ def over_rows(
     from pytensor.graph.replace import clone_replace
 
     inputs: dict[str, Variable] = {}
+    owners: dict[str, RowSource] = {}
     replacements: dict[Variable, Variable] = {}
     for source in sources:
-        inputs.setdefault(source.name, source.new_input())
-        replacements[source.variable] = pt.moveaxis(inputs[source.name], 0, source.axis)
+        first = owners.setdefault(source.name, source)
+        given: Variable = inputs.setdefault(source.name, first.new_input())
+        if first.values.shape != source.values.shape:
+            given = given.reshape((given.shape[0], *source.values.shape[1:]))
+        replacements[source.variable] = pt.moveaxis(given, 0, source.axis)
     if not inputs:
         return {}, list(outputs)
     num_rows = next(iter(inputs.values())).shape[0]
@@ -268,10 +282,14 @@ def _known_length(length: Variable) -> int | None:
 
 
 def inlined(outputs: Sequence[Variable]) -> list[Variable]:
-    """The graph with operations that are graphs themselves, such as draws from a mixture, written out."""
+    """The graph with operations that are graphs themselves, such as draws from a mixture, written out.
+
+    Their inner graphs would keep the number of rows in their types.
+    """
     from pytensor.compile.builders import OpFromGraph
     from pytensor.graph.replace import clone_replace
     from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.rewriting.ofg import inline_ofg_node
 
     current = list(outputs)
     while True:
@@ -279,6 +297,5 @@ def inlined(outputs: Sequence[Variable]) -> list[Variable]:
         node = next((owner for owner in owners if isinstance(owner.op, OpFromGraph)), None)
         if node is None:
             return current
-        arguments = dict(zip(node.op.inner_inputs, node.inputs, strict=True))
-        inner = clone_replace(list(node.op.inner_outputs), replace=arguments, rebuild_strict=False)
-        current = clone_replace(current, replace=dict(zip(node.outputs, inner, strict=True)), rebuild_strict=False)
+        inner = dict(zip(node.outputs, inline_ofg_node(node), strict=True))
+        current = clone_replace(current, replace=inner, rebuild_strict=False)
