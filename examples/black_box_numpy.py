@@ -52,10 +52,10 @@ def main(arguments: list[str] | None = None) -> None:
         random_seed=0,
         progressbar=not options.quick,
     )
-    print(fit.summary())
+    print(fit.summary().to_string())
     print(fit)
 
-    draws = fit.posterior["posterior"].stack(sample=("chain", "draw"))
+    draws = fit.posterior["posterior"].to_dataset().stack(sample=("chain", "draw"))
     grid = np.linspace(y.min(), y.max(), 300)
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     axes.hist(y, bins=60, density=True, color="0.85", label=f"all {num_rows} rows")

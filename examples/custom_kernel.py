@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
         fit = cm.fit(cm.models.poisson_regression(2), data, kernel=kernel, **settings)
         effective = arviz_stats.ess(fit.posterior, var_names=["beta"])["beta"].to_numpy()
         print(f"{name}: {fit}")
-        print(fit.summary())
+        print(fit.summary().to_string())
         panel.plot(fit.posterior["posterior"]["beta"].to_numpy()[:, :, 0].T, linewidth=0.6)
         panel.set_title(f"{name}: smallest effective sample size {effective.min():.0f}", loc="left")
         panel.set_ylabel("beta[0]")

@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
         progressbar=not options.quick,
         var_names=["beta", "gamma"],
     )
-    print(fit.summary(var_names=["beta"]))
+    print(fit.summary(var_names=["beta"]).to_string())
     posterior = fit.posterior["posterior"]
     inclusion = posterior["gamma"].mean(("chain", "draw")).to_numpy()
     for number, (probability, coefficient) in enumerate(zip(inclusion, TRUTH, strict=True)):

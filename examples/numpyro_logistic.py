@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
         random_seed=0,
         progressbar=not options.quick,
     )
-    print(fit.summary())
+    print(fit.summary().to_string())
     print(fit)
 
     probability = fit.predict(draws=100)["posterior_predictive"]["outcome"].sel(statistic="mean").to_numpy()

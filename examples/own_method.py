@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     }
     for name, fit in fits.items():
         print(f"{name}: estimated KL {fit.kl_estimate:.3g} nats")
-    print(fits["moment matching"].summary())
+    print(fits["moment matching"].summary().to_string())
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
     left.bar(list(fits), [fit.kl_estimate for fit in fits.values()], color="C0")

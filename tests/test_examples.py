@@ -29,5 +29,5 @@ def test_example(path, tmp_path, capsys, single_precision):
         module.main(["--quick", "--output", str(picture)])
     printed = capsys.readouterr().out
     assert "mean" in printed
-    assert "r_hat" in printed or "..." in printed
+    assert "r_hat" in printed
     assert picture.stat().st_size > 5_000

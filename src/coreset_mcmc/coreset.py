@@ -135,8 +135,7 @@ class Coreset:
         """Read what :meth:`save` wrote; a block of columns ``x[0], x[1], ...`` becomes one array again."""
         path = Path(path)
         try:
-            is_parquet = path.suffix == ".parquet"
-            table = pd.read_parquet(path) if is_parquet else pd.read_csv(path, float_precision="round_trip")
+            table = pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
             indices, weights, num_rows = (table.pop(name).to_numpy() for name in (ROW, WEIGHT, NUM_ROWS))
         except (OSError, ValueError, KeyError) as error:
             raise InputError(
@@ -152,3 +151,18 @@ class Coreset:
             name: parts[0] if name in table.columns else np.stack(parts, axis=1) for name, parts in blocks.items()
         }
         return cls(indices, weights, int(num_rows[0]), columns)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Numbers to the last bit, which not every version of pandas gives by default."""
+    text = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return pd.DataFrame({name: _parsed(text[name].to_numpy(dtype=str)) for name in text})
+
+
+def _parsed(words: np.ndarray) -> np.ndarray:
+    if set(words) <= {"True", "False"}:
+        return words == "True"
+    try:
+        return words.astype(np.int64)
+    except ValueError:
+        return words.astype(np.float64)
