@@ -12,6 +12,7 @@ from scipy import stats
 
 import coreset_mcmc as cm
 from coreset_mcmc.black_box import Packing
+from coreset_mcmc.target import CoresetTarget
 
 RNG = np.random.default_rng(0)
 DATA = {"x": RNG.normal(size=300), "group": RNG.integers(2, size=300)}
@@ -41,7 +42,7 @@ def many_priors(positions):
 
 
 MODEL = cm.Model.from_callable(log_prior, log_likelihood, START)
-QUICK = {"coreset_size": 20, "draws": 20, "tune": 5, "chains": 2, "random_seed": 0, "progressbar": False}
+QUICK = {"coreset_size": 20, "draws": 15, "tune": 2, "chains": 2, "random_seed": 0, "progressbar": False}
 SMALL = cm.LeastSquares(num_draws=20, num_chains=2, num_rounds=1, tolerance=1e9)
 
 
@@ -95,11 +96,27 @@ def test_packing_keeps_every_type():
         np.testing.assert_array_equal(again[name], leaf)
 
 
-@pytest.mark.parametrize("kernel", [None, cm.kernels.RandomWalk(0.05)], ids=["default", "random walk"])
-def test_training_and_sampling_work(kernel):
-    fit = quick_fit(method=SMALL, kernel=kernel)
-    assert fit.posterior["posterior"]["beta"].shape == (2, 20, 2)
-    assert np.isfinite(fit.kl_estimate)
+@pytest.fixture(scope="module")
+def fitted():
+    with jax.enable_x64(True):
+        return quick_fit(method=SMALL)
+
+
+def test_training_and_sampling_work(fitted):
+    """Without a kernel: slice moves, shaped by the training."""
+    assert fitted.posterior["posterior"]["beta"].shape == (2, 15, 2)
+    assert np.isfinite(fitted.kl_estimate)
+    assert len(np.unique(fitted.posterior["posterior"]["sigma"])) == 30
+
+
+@pytest.mark.parametrize("kernel", [cm.kernels.RandomWalk(0.05), cm.kernels.UnivariateSlice()], ids=["walk", "slice"])
+def test_every_kernel_without_gradients_moves_a_black_box(kernel):
+    target = CoresetTarget(jax.tree.map(lambda leaf: leaf[:20], batch()), jnp.ones(20), MODEL)
+    state = kernel.init(jax.tree.map(jnp.asarray, START), target)
+    moved, info = jax.jit(kernel.step)(jax.random.key(1), state, target)
+    expected = log_prior(moved.position) + log_likelihood(moved.position, jax.tree.map(lambda x: x[:20], DATA)).sum()
+    assert moved.log_density == pytest.approx(float(expected), rel=1e-12)
+    assert int(info.num_evaluations) >= 1
 
 
 def test_gradients_are_refused_by_name():
@@ -140,7 +157,7 @@ def test_mistakes_show_before_anything_is_compiled(function, error, message):
         quick_fit(cm.Model.from_callable(lambda p: p["beta"], log_likelihood, START))
 
 
-def test_leave_one_out_of_a_black_box():
-    elpd = quick_fit(method=SMALL).loo(reweight=False)
+def test_leave_one_out_of_a_black_box(fitted):
+    elpd = fitted.loo(reweight=False)
     assert elpd.elpd_i.shape == (300,)
     assert np.isfinite(elpd.elpd)
