@@ -84,6 +84,7 @@ def to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Callable[
                 "pytensor.link.jax.dispatch.jax_funcify, or pass the log-likelihood itself: cm.Model.from_callable.",
             ) from error
 
+    @jax.jit  # traced once for each shape, wherever it is used
     def on_arrays(*values: Any) -> list[jax.Array]:
         return function(*(value if isinstance(value, dict) else jnp.asarray(value) for value in values))
 
