@@ -80,7 +80,9 @@ def main(arguments: list[str] | None = None) -> None:
         "random_seed": 0,
         "progressbar": not options.quick,
     }
-    methods = {"uniform": cm.Uniform(), "moment matching": MomentMatching(), "default": None}
+    methods = {"uniform": cm.Uniform(), "moment matching": MomentMatching()}
+    if not options.quick:
+        methods["default"] = None
     fits = {
         name: cm.fit(cm.models.logistic_regression(3), data, method=method, **settings)
         for name, method in methods.items()

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.errors import require
+from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.pymc import from_pymc
 from coreset_mcmc.model import Model
 from coreset_mcmc.precision import double_precision
@@ -38,6 +39,7 @@ def from_bambi(model: Any, *, name: str | None = None) -> Model:
 
     A response ``weighted(y, w)`` multiplies the log-likelihood of each row by its weight, as in Bambi.
     """
+    require_library("bambi", "from_bambi")
     import bambi
 
     require(

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.numpyro_sites import (
     Source,
     Structure,
@@ -73,7 +74,7 @@ def from_numpyro(
         expected="a NumPyro model function",
         fix="Pass the function itself, not the result of calling it.",
     )
-    _check_installed()
+    require_library("numpyro", "from_numpyro")
     title = name or str(getattr(_innermost(model), "__name__", "numpyro model"))
     adapter = _Adapter(
         model, dict(static or {}), plate, dict(factors or {}), dict(dims or {}), dict(coords or {}), title
@@ -81,18 +82,6 @@ def from_numpyro(
     return Model(
         _needs_data, _needs_data, bind=adapter.bind, data=data, coords=coords, name=title, identity=adapter.identity
     )
-
-
-def _check_installed() -> None:
-    try:
-        import numpyro  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            "from_numpyro",
-            got="no NumPyro",
-            expected="the package numpyro",
-            fix='Install it: pip install "coreset-mcmc[numpyro]".',
-        ) from error
 
 
 def _needs_data(*arguments: Any) -> Any:

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.errors import require
+from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.pytensor_graph import (
     RowSource,
     Variable,
@@ -90,6 +91,7 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
 
 
 def _check_kind(model: Any) -> None:
+    require_library("pymc", "from_pymc")
     import pymc
 
     require(
