@@ -107,7 +107,7 @@ def test_an_effect_for_each_row_is_refused():
 
 
 def test_only_a_bambi_model_is_taken():
-    with pytest.raises(cm.InputError, match="expected a bambi.Model"):
+    with pytest.raises(cm.InputError, match=r"expected a bambi\.Model"):
         cm.from_bambi(source("robust").backend.model if source("robust").built else 3)
 
 
@@ -132,8 +132,8 @@ def fitted():
 
 @pytest.mark.statistical
 def test_coreset_posterior_is_the_known_one(fitted):
-    """Least squares on 2 000 rows is the posterior mean to a hundredth of its spread; five standard errors of at least 200
-    effective draws and the shift that a KL of 0.02 allows: false alarms in fewer than 1 of 10^5 runs.
+    """Least squares on 2 000 rows is the posterior mean to a hundredth of its spread; five standard errors of at least
+    200 effective draws and the shift that a KL of 0.02 allows: false alarms in fewer than 1 of 10^5 runs.
     """
     model, fit = fitted
     assert fit.kl_estimate < 0.02

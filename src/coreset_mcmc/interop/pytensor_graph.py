@@ -155,16 +155,12 @@ def minibatches(outputs: Sequence[Variable]) -> dict[Variable, Variable]:
 
 def with_all_rows(outputs: Sequence[Variable]) -> list[Variable]:
     """The graph with the full data in the place of random minibatches."""
-    from pytensor.graph.replace import clone_replace
-
     batches = minibatches(outputs)
     if not batches:
         return list(outputs)
     num_rows = next(iter(batches.values())).shape[0]
     sizes = {int(item.type.shape[0]) for item in batches if item.type.shape[0] is not None}
-    return clone_replace(
-        list(outputs), replace={**batches, **_lengths_as(num_rows, outputs, sizes)}, rebuild_strict=False
-    )
+    return rebuilt(outputs, {**batches, **_lengths_as(num_rows, outputs, sizes)})
 
 
 def row_sources(
@@ -230,7 +226,6 @@ def over_rows(
         lengths: shared variables that hold the length of a named dimension along the rows.
     """
     import pytensor.tensor as pt
-    from pytensor.graph.replace import clone_replace
 
     inputs: dict[str, Variable] = {}
     owners: dict[str, RowSource] = {}
@@ -245,7 +240,24 @@ def over_rows(
         return {}, list(outputs)
     num_rows = next(iter(inputs.values())).shape[0]
     replacements |= dict.fromkeys(lengths, num_rows) | _lengths_as(num_rows, outputs, {size})
-    return inputs, clone_replace(list(outputs), replace=replacements, rebuild_strict=False)
+    return inputs, rebuilt(outputs, replacements)
+
+
+def rebuilt(outputs: Sequence[Variable], replacements: Mapping[Variable, Variable]) -> list[Variable]:
+    """The graph with parts replaced and every operation on them made anew.
+
+    ``clone_replace`` keeps the types of unchanged kinds of inputs, and with them the number of rows.
+    """
+    from pytensor.graph.traversal import io_toposort
+
+    new = dict(replacements)
+    for node in io_toposort([], outputs):
+        if any(item in new for item in node.inputs):
+            made = node.op.make_node(*(new.get(item, item) for item in node.inputs))
+            for old, fresh in zip(node.outputs, made.outputs, strict=True):
+                fresh.name = old.name
+                new.setdefault(old, fresh)
+    return [new.get(item, item) for item in outputs]
 
 
 def _lengths_as(num_rows: Variable, outputs: Sequence[Variable], sizes: set[int]) -> dict[Variable, Variable]:
@@ -269,16 +281,17 @@ def _lengths_as(num_rows: Variable, outputs: Sequence[Variable], sizes: set[int]
 
 
 def _known_length(length: Variable) -> int | None:
-    """The value of a length that is made of constants alone."""
+    """The value of a length that is made of constants."""
     from pymc.pytensorf import constant_fold
     from pytensor.graph.basic import Constant
     from pytensor.graph.traversal import graph_inputs
-    from pytensor.tensor import TensorType
+    from pytensor.tensor import TensorType, get_underlying_scalar_constant_value
 
-    is_length = isinstance(length.type, TensorType) and not length.type.ndim and length.type.dtype.startswith("int")
-    if not is_length or not all(isinstance(item, Constant) for item in graph_inputs([length])):
+    if not isinstance(length.type, TensorType) or length.type.ndim or not length.type.dtype.startswith("int"):
         return None
-    (value,) = constant_fold([length], raise_not_constant=False)
+    value = get_underlying_scalar_constant_value(length, raise_not_constant=False)
+    if value is length and all(isinstance(item, Constant) for item in graph_inputs([length])):
+        (value,) = constant_fold([length], raise_not_constant=False)
     return int(value) if isinstance(value, int | np.ndarray | np.integer) else None
 
 
