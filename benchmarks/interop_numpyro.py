@@ -125,7 +125,7 @@ def main() -> None:
                     f"simulated data. NUTS: 2 chains of {options.draws} draws on all rows; coreset: 4 chains of "
                     f"{2 * options.draws} draws. Largest shifts are over all parameters of a model: among so many, up "
                     "to three Monte Carlo errors are expected where the posteriors are the same. Seconds are those of "
-                    "two busy cores, compilation included.",
+                    "two busy cores, compilation included. Where there are few rows NUTS takes less time.",
                     "",
                     HEADER,
                     *lines,
