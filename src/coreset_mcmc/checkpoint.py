@@ -58,15 +58,18 @@ def fingerprint(*parts: Any) -> str:
 def describe(value: Any) -> Any:
     """A JSON description of settings, functions and arrays; totals of iterations are left out.
 
-    Functions count by their code, so that editing a model is noticed.
+    Functions count by their code, so that editing a model is noticed. A value with an ``identity`` counts by that
+    alone.
     """
-    if is_dataclass(value) and not isinstance(value, type):
+    if getattr(value, "identity", None) is not None:
+        description: Any = {"type": type(value).__qualname__, "identity": describe(value.identity)}
+    elif is_dataclass(value) and not isinstance(value, type):
         settings = {
             field.name: describe(getattr(value, field.name))
             for field in fields(value)
             if field.name != "num_iterations"
         }
-        description: Any = {"type": type(value).__qualname__, **settings}
+        description = {"type": type(value).__qualname__, **settings}
     elif isinstance(value, np.ndarray | jax.Array):
         array = np.asarray(value)
         digest = hashlib.blake2b(_bytes_of(array), digest_size=16).hexdigest()

@@ -23,24 +23,33 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     """Problems of mixing that make the draws unreliable as draws of the coreset posterior."""
     sizes = tree["posterior"].sizes
     if sizes["draw"] < MIN_DRAWS:
-        return [f"Only {sizes['draw']} draws per chain: too few to tell whether the chains have mixed."]
+        return [
+            f"Only {sizes['draw']} draws per chain: too few to tell whether the chains have mixed. "
+            "Pass draws=1000 or more."
+        ]
     messages = []
-    ess = _extreme(arviz_stats.ess, tree, np.nanmin, method="bulk")
+    ess, name = _extreme(arviz_stats.ess, tree, np.nanmin, method="bulk")
     if ess < MIN_ESS_PER_CHAIN * sizes["chain"]:
+        factor = int(np.ceil(MIN_ESS_PER_CHAIN * sizes["chain"] / max(ess, 1.0)))
         messages.append(
-            f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain: quantiles and intervals are "
-            "unreliable. Increase draws, or use a kernel that mixes faster."
+            f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain ({name}): quantiles and "
+            f"intervals are unreliable. Increase draws (about {factor} times as many would do), or use a kernel that "
+            "mixes faster."
         )
     if sizes["chain"] > 1:
-        rhat = _extreme(arviz_stats.rhat, tree, np.nanmax)
+        rhat, name = _extreme(arviz_stats.rhat, tree, np.nanmax)
         if rhat > MAX_RHAT:
             messages.append(
-                f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT}: the chains do not agree. Increase tune and draws."
+                f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT} ({name}): the chains do not agree. Increase tune "
+                "and draws. If it stays, the posterior has several modes or a parameter that the data do not "
+                "determine: give it a stronger prior or another parametrisation."
             )
     num_diverging = int(tree["sample_stats"]["diverging"].sum())
     if num_diverging:
+        share = num_diverging / (sizes["chain"] * sizes["draw"])
         messages.append(
-            f"{num_diverging} steps diverged or could not be completed. Reparametrise the model, or use a smaller step."
+            f"{num_diverging} steps ({100 * share:.1f} %) diverged or could not be completed: draws avoid a part of "
+            "the posterior. Use a smaller step, or reparametrise (effects of groups as mean + scale * standard normal)."
         )
     if "pareto_k" in tree["sample_stats"]:
         shape = float(tree["sample_stats"]["pareto_k"].max())
@@ -62,10 +71,17 @@ def coreset_warnings(kl_estimate: float) -> list[str]:
     ]
 
 
-def _extreme(statistic: Callable[..., Any], tree: xarray.DataTree, reduce: Callable[..., Any], **options: Any) -> float:
-    """The smallest or largest value over all variables; NaN, as of an indicator that never changes, does not count."""
+def _extreme(
+    statistic: Callable[..., Any], tree: xarray.DataTree, reduce: Callable[..., Any], **options: Any
+) -> tuple[float, str]:
+    """The smallest or largest value over all variables, and which one has it.
+
+    NaN, as of an indicator that never changes, does not count.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         result = statistic(tree, **options)
         dataset = result.to_dataset() if isinstance(result, xarray.DataTree) else result
-        return float(reduce([reduce(dataset[name].to_numpy()) for name in dataset.data_vars]))
+        values = {str(name): float(reduce(dataset[name].to_numpy())) for name in dataset.data_vars}
+        extreme = float(reduce(list(values.values())))
+    return extreme, next((name for name, value in values.items() if value == extreme), "")

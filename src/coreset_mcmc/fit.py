@@ -20,8 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc import checkpoint as checkpoints
+from coreset_mcmc.black_box import users_errors
+from coreset_mcmc.constrained import shown_names
 from coreset_mcmc.coresets import LeastSquares, SparseVI
-from coreset_mcmc.data import to_array_data, to_batch
+from coreset_mcmc.data import ArrayData, to_array_data, to_batch
 from coreset_mcmc.diagnostics import coreset_warnings, sampling_warnings
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel
@@ -33,7 +35,7 @@ from coreset_mcmc.pilot import Pilot, run_pilot
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.problem import Problem, check_model, make_problem, starting_positions
 from coreset_mcmc.registry import methods_that_work
-from coreset_mcmc.result import Cost, Fit, build_fit, coreset_of
+from coreset_mcmc.result import Cost, Fit, bound, build_fit, coreset_of, observed_of
 from coreset_mcmc.run import Callback, run
 from coreset_mcmc.sampling import FrozenSampling
 from coreset_mcmc.selection import SelectedRows, Selection, Uniform
@@ -48,9 +50,10 @@ NUM_CHECK_DRAWS = 200
 
 
 @double_precision
+@users_errors()
 def fit(
     model: Model,
-    data: Any,
+    data: Any = None,
     *,
     coreset_size: int | None = None,
     draws: int = 1000,
@@ -64,6 +67,7 @@ def fit(
     initvals: Position | None = None,
     dims: Mapping[str, Any] | None = None,
     coords: Mapping[str, Any] | None = None,
+    var_names: Sequence[str] | str | None = None,
     checkpoint: Path | str | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> Fit:
@@ -71,7 +75,7 @@ def fit(
 
     Args:
         model: log-prior and per-row log-likelihood.
-        data: a pytree of arrays with a common leading row axis, or a DataFrame.
+        data: a pytree of arrays with a common leading row axis, or a DataFrame; by default those of the model.
         coreset_size: M, rows in the coreset; 500 by default, or all rows if there are fewer.
         draws: draws kept from each chain.
         tune: draws discarded at the start of sampling.
@@ -82,8 +86,10 @@ def fit(
             and the method's own kernel trains. By default a slice kernel shaped by the draws so far, or Gibbs sampling
             for the spike-and-slab regression.
         selection: which rows enter the coreset: :class:`Uniform`, :class:`Stratified` or :class:`Given`.
-        initvals: where chains start instead of the model's own initial position.
-        dims, coords: names of dimensions and their labels, as in ArviZ.
+        initvals: where chains start instead of the model's own initial position; for a model from a library, values of
+            some or all of its parameters by name, on their own scale.
+        dims, coords: names of dimensions and their labels, as in ArviZ, beside those of the model.
+        var_names: what the group ``posterior`` keeps; "~name" keeps all but that one.
         checkpoint: a folder; the run saves itself there, and the same call resumes from there.
         callbacks: called after each chunk of training; returning True ends training.
 
@@ -93,9 +99,18 @@ def fit(
     require(isinstance(model, Model), "model", got=type(model).__name__, expected="a Model", fix="Build a cm.Model.")
     seed = secrets.randbits(32) if random_seed is None else int(random_seed)
     start_key, pilot_key, train_key, sample_key = jax.random.split(jax.random.key(seed, impl="threefry2x32"), 4)
+    data = model.data if data is None else data
+    require(
+        data is not None,
+        "data",
+        got="None, and the model holds none",
+        expected="arrays with a common leading row axis",
+        fix="Pass them: cm.fit(model, data).",
+    )
     batch = to_batch(data)
     array_data = to_array_data(batch)
     size = array_data.size
+    model = bound(model, batch)
     if method is not None and not method.uses_coreset_rows:
         selected = NO_ROWS
     else:
@@ -106,6 +121,7 @@ def fit(
     positions = starting_positions(model, start_key, num_starts, initvals)
     check_model(model, array_data, positions)
     problem = make_problem(model, array_data, selected, positions)
+    kept_names = shown_names(model, problem.position, var_names)
     plan = make_plan(problem, method, kernel, pilot_key, progressbar=progressbar)
 
     folder = Path(checkpoint) if checkpoint is not None else None
@@ -146,13 +162,21 @@ def fit(
         check=check,
         kl_estimate=kl_estimate,
         coreset=coreset_of(trained.coreset, array_data) if trained.coreset is not None else None,
+        observed=_observed_rows(model, array_data, trained.coreset),
+        model=model,
+        data=data,
+        var_names=kept_names,
         settings={"random_seed": seed, "model": model.name, "method": plan.method.name},
         dims={**(model.dims or {}), **(dims or {})},
-        coords=coords,
+        coords={**(model.coords or {}), **(coords or {})},
     )
     for message in [*sampling_warnings(fitted.posterior), *coreset_warnings(kl_estimate)]:
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=4)
     return fitted
+
+
+def _observed_rows(model: Model, data: ArrayData, coreset: SelectedRows | None) -> dict[str, np.ndarray]:
+    return {} if coreset is None else observed_of(model, data.take(jnp.asarray(coreset.indices)))
 
 
 class Plan(NamedTuple):

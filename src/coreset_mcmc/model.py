@@ -8,11 +8,12 @@ estimate (eq. 4 of the paper) centres over chains.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
+from coreset_mcmc.black_box import HostFunction, try_out
 from coreset_mcmc.errors import require
 from coreset_mcmc.types import Batch, Key, Position
 
@@ -69,7 +70,17 @@ class Model:
         change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
         spike_and_slab: hyper-parameters if this is the spike-and-slab regression, for its Gibbs kernel.
         check_data: optional function that raises an :class:`~coreset_mcmc.errors.InputError` on unsuitable data.
-        dims: names of the dimensions of each variable, as in ArviZ.
+        dims, coords: names of the dimensions of each variable and their labels, as in ArviZ.
+        constrain: ``position -> {name: array}``, everything that the group ``posterior`` shows: parameters on the scale
+            of the user and quantities derived from them. It must not depend on rows. By default the position itself.
+        unconstrain: ``(values, position) -> position``, the position with the user's values, some or all of those
+            that ``constrain`` shows, put in; ``initvals`` go through it.
+        predictive: ``(key, position, batch) -> {name: (B, ...)}``, new responses for the rows of a batch.
+        observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
+            ``batch -> {name: (B, ...)}``.
+        data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
+        bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
+        identity: what stands for the functions in the fingerprint of a checkpoint if their code does not.
         name: how the model is called in messages and files.
     """
 
@@ -82,6 +93,14 @@ class Model:
     spike_and_slab: SpikeAndSlab | None = None
     check_data: Callable[[Batch], None] | None = None
     dims: Mapping[str, tuple[str, ...]] | None = None
+    coords: Mapping[str, Any] | None = None
+    constrain: Callable[[Position], Mapping[str, jax.Array]] | None = None
+    unconstrain: Callable[[Mapping[str, Any], Position], Position] | None = None
+    predictive: Callable[[Key, Position, Batch], Mapping[str, jax.Array]] | None = None
+    observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
+    data: Any = None
+    bind: Callable[[Batch], Model] | None = None
+    identity: Any = None
     name: str = "model"
 
     def __post_init__(self) -> None:
@@ -113,3 +132,34 @@ class Model:
         return cls(
             log_prior, whole_log_likelihood, linear_predictor=LinearPredictor(predictor, log_likelihood), **options
         )
+
+    @classmethod
+    def from_callable(
+        cls,
+        log_prior: Callable[[Position], Any],
+        log_likelihood: Callable[[Position, Batch], Any],
+        initial_position: Position | Callable[[Key], Position],
+        *,
+        vectorized: bool = False,
+        **options: Any,
+    ) -> Model:
+        """Build a model from functions in NumPy or SciPy, without gradients.
+
+        Args:
+            log_prior: ``position -> number``; minus infinity outside the support.
+            log_likelihood: ``(position, rows) -> (B,)``, one value for each row, vectorised over rows.
+            initial_position: as for :class:`Model`.
+            vectorized: whether both functions take many positions at once, with a leading axis on each leaf of the
+                position, and return (K,) and (K, B).
+            options: other arguments of :class:`Model`, such as ``dims`` and ``name``.
+        """
+        prior = HostFunction(log_prior, vectorized, "log_prior(position)")
+        likelihood = HostFunction(log_likelihood, vectorized, "log_likelihood(position, rows)")
+        settings = {"name": "black box", **options, "differentiable": False}
+        model = cls(prior, likelihood, initial_position, **settings)
+
+        def tried(batch: Batch) -> Model:
+            try_out(prior, likelihood, initial_position, batch)
+            return model
+
+        return replace(model, bind=tried)

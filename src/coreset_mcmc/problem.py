@@ -62,6 +62,8 @@ def make_problem(model: Model, data: DataSource, selected: SelectedRows, initial
 def starting_positions(model: Model, key: Key, num_chains: int, initvals: Position | None = None) -> Position:
     """A start for each chain: the user's, or the model's, drawn anew for each chain if it is a function."""
     start = model.initial_position if initvals is None else initvals
+    if initvals is not None and model.unconstrain is not None:
+        start = _with_values(model, key, initvals)
     require(
         start is not None,
         f"model {model.name!r}",
@@ -73,6 +75,13 @@ def starting_positions(model: Model, key: Key, num_chains: int, initvals: Positi
         drawn = [start(chain_key) for chain_key in jax.random.split(key, num_chains)]
         return jax.tree.map(lambda *leaves: jnp.stack([as_working_array(leaf) for leaf in leaves]), *drawn)
     return jax.tree.map(lambda leaf: jnp.stack([as_working_array(leaf)] * num_chains), start)
+
+
+def _with_values(model: Model, key: Key, initvals: Any) -> Position:
+    """The user's values in the model's own start, on the scale on which chains move."""
+    assert model.unconstrain is not None
+    own = model.initial_position(key) if callable(model.initial_position) else model.initial_position
+    return model.unconstrain(initvals, own)
 
 
 def check_model(model: Model, data: ArrayData, positions: Position) -> None:
@@ -104,6 +113,8 @@ def check_model(model: Model, data: ArrayData, positions: Position) -> None:
 def _shape_of(function: Any, arguments: tuple[Any, ...], subject: str, fix: str) -> tuple[int, ...]:
     try:
         return tuple(jax.eval_shape(function, *arguments).shape)
+    except InputError:
+        raise
     except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(

@@ -7,8 +7,8 @@ ArviZ files can open it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,48 +19,26 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray
+from arviz_stats.utils import ELPDData
 
-from coreset_mcmc.data import ArrayData
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.constrained import named_leaves, shown_draws
+from coreset_mcmc.coreset import Coreset
+from coreset_mcmc.data import ArrayData, to_batch
+from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.legacy import to_inferencedata
+from coreset_mcmc.loo import loo
+from coreset_mcmc.model import Model
 from coreset_mcmc.pilot import Pilot
+from coreset_mcmc.precision import double_precision
+from coreset_mcmc.predictive import QUANTILES, predict
 from coreset_mcmc.run import Run
 from coreset_mcmc.selection import SelectedRows
+from coreset_mcmc.types import Position
 
 ATTRIBUTE = "coreset_mcmc"
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
-
-
-@dataclass(frozen=True)
-class Coreset:
-    """A weighted subset of rows that stands in for the full data."""
-
-    indices: np.ndarray
-    """Row numbers (M,) in the data."""
-    weights: np.ndarray
-    """Weights (M,)."""
-    num_rows: int
-    """N, the number of rows of the data."""
-    columns: Mapping[str, np.ndarray]
-    """The rows themselves, one array for each column or block of columns."""
-
-    @property
-    def size(self) -> int:
-        return int(self.indices.size)
-
-    @property
-    def effective_size(self) -> float:
-        """Kish's number of rows that equal weights would make as concentrated: (sum w)^2 / sum w^2."""
-        return float(self.weights.sum() ** 2 / np.sum(self.weights**2))
-
-    def to_frame(self, data: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Row numbers, weights and values as a table; with ``data``, its own columns and index labels."""
-        if data is not None:
-            return data.iloc[self.indices].assign(row=self.indices, weight=self.weights)
-        table: dict[str, np.ndarray] = {"row": self.indices, "weight": self.weights}
-        for name, values in self.columns.items():
-            flat = values.reshape(self.size, -1)
-            table |= {name if values.ndim == 1 else f"{name}[{j}]": flat[:, j] for j in range(flat.shape[1])}
-        return pd.DataFrame(table)
+POSITIONS = "unconstrained_posterior"
+"""The group of positions on which the chains moved, where ``posterior`` shows something else or less."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +70,9 @@ class Fit:
     """A trained coreset and draws from its posterior."""
 
     posterior: xarray.DataTree
-    """Groups ``posterior``, ``sample_stats``, ``coreset`` and ``training``; ArviZ functions take it as it is."""
+    """Groups ``posterior``, ``sample_stats``, ``observed_data`` (of the coreset), ``coreset`` and ``training``; and
+    ``unconstrained_posterior`` if the chains moved on another scale. ArviZ functions take it as it is.
+    """
     coreset_or_none: Coreset | None
     pilot: Cost
     training: Cost
@@ -106,6 +86,10 @@ class Fit:
     that the chains never visited. NaN for methods without a coreset.
     """
     settings: Mapping[str, Any]
+    model: Model | None = field(default=None, repr=False)
+    """What was fitted, bound to its data; None after :func:`load` unless given there."""
+    data: Any = field(default=None, repr=False)
+    """The rows it was fitted to, as the user passed them."""
 
     @property
     def has_coreset(self) -> bool:
@@ -132,6 +116,80 @@ class Fit:
         """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter."""
         return arviz_stats.summary(self.posterior, **options)
 
+    @double_precision
+    def positions(self) -> Position:
+        """Draws on the scale on which the chains moved: the model's pytree with leading chain and draw axes."""
+        require(
+            self.model is not None,
+            "fit.model",
+            got="nothing: the fit was read from a file",
+            expected="the model that was fitted",
+            fix="Pass it on: cm.load(path, model=..., data=...).",
+        )
+        assert self.model is not None
+        group = self.posterior[POSITIONS if POSITIONS in self.posterior else "posterior"]
+        start = self.model.initial_position
+        structure = jax.eval_shape(start, jax.random.key(0)) if callable(start) else start
+        names = named_leaves(structure, "theta") if structure is not None else list(group.data_vars)
+        leaves = [group[name].to_numpy() for name in names]
+        return jax.tree.unflatten(jax.tree.structure(structure), leaves) if structure is not None else leaves
+
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        draws: int = 200,
+        quantiles: Sequence[float] | None = QUANTILES,
+        var_names: Sequence[str] | str | None = None,
+        random_seed: int = 0,
+    ) -> xarray.DataTree:
+        """New responses for rows, the fitted ones by default, as a tree with the group ``posterior_predictive``.
+
+        Rows go through in blocks. By default each row gets its mean, standard deviation and quantiles over draws;
+        ``quantiles=None`` keeps the draws themselves, ``draws`` times as many numbers as rows.
+
+        Args:
+            data: rows as for ``fit``; the response may be left out.
+            draws: how many evenly spaced draws of the posterior are used.
+            quantiles: which ones; the median and an interval of 89 % by default.
+            var_names: which responses, or deterministic quantities with a value for each row.
+        """
+        positions, model = self.positions(), self.model
+        assert model is not None
+        return predict(
+            model,
+            positions,
+            self.data if data is None else data,
+            draws=draws,
+            quantiles=quantiles,
+            var_names=var_names,
+            random_seed=random_seed,
+        )
+
+    def loo(self, data: Any = None, *, draws: int | None = 1000, reweight: bool = True) -> ELPDData:
+        """Leave-one-out cross-validation over all rows, in bounded memory; compare models with ``arviz_stats.compare``.
+
+        Args:
+            data: the rows that were fitted, if the fit does not hold them.
+            draws: how many evenly spaced draws are used; each costs two passes over the rows.
+            reweight: correct for draws that come from the coreset posterior instead of the full one. The k-hat of
+                this correction is ``influence_pareto_k`` of the result.
+        """
+        positions, model = self.positions(), self.model
+        assert model is not None
+        coreset = (self.coreset.indices, self.coreset.weights) if self.samples_coreset else None
+        rows = self.data if data is None else data
+        return loo(model, positions, rows, coreset=coreset, draws=draws, reweight=reweight)
+
+    def to_inferencedata(self) -> Any:
+        """The same groups as an ``InferenceData`` of ArviZ before 1.0, which must be installed."""
+        return to_inferencedata(self.posterior)
+
+    @property
+    def samples_coreset(self) -> bool:
+        """Whether draws come from the posterior of the coreset itself."""
+        return self.has_coreset and bool(np.isfinite(self.kl_estimate))
+
     def save(self, path: Path | str) -> Path:
         """Write everything to one netCDF file."""
         path = Path(path)
@@ -150,12 +208,6 @@ class Fit:
         )
 
 
-def named_leaves(tree: Any, default: str) -> dict[str, Any]:
-    """Leaves by the path of their keys; a bare array is called ``default``."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator=".") or default: leaf for path, leaf in leaves}
-
-
 def build_fit(
     *,
     pilot: Pilot | None,
@@ -168,15 +220,25 @@ def build_fit(
     settings: Mapping[str, Any],
     dims: Mapping[str, Any] | None,
     coords: Mapping[str, Any] | None,
+    model: Model,
+    data: Any,
+    var_names: Sequence[str],
+    observed: Mapping[str, np.ndarray],
 ) -> Fit:
     """Assemble the tree from two runs of the driver."""
-    kept = jax.tree.map(lambda leaf: np.swapaxes(np.asarray(leaf), 0, 1), _chain_info(history))
+    statistics = {name: np.swapaxes(np.asarray(value), 0, 1) for name, value in _statistics(history).items()}
     tree = arviz_base.from_dict(
-        {"posterior": named_leaves(kept.pop("position"), "theta"), "sample_stats": kept},
-        dims={name: list(value) for name, value in (dims or {}).items()},
+        {"posterior": shown_draws(model, history.position, var_names), "sample_stats": statistics},
+        dims={name: list(value) for name, value in (dims or {}).items() if name in var_names},
         coords=dict(coords or {}),
     )
+    positions = named_leaves(history.position, "theta")
+    if model.constrain is not None or set(positions) != set(var_names):
+        by_chain = {name: np.swapaxes(np.asarray(leaf), 0, 1) for name, leaf in positions.items()}
+        tree[POSITIONS] = arviz_base.from_dict({POSITIONS: by_chain})[POSITIONS]
     if coreset is not None:
+        if observed:
+            tree["observed_data"] = xarray.DataTree(_rows_dataset(observed, coreset.indices))
         tree["coreset"] = xarray.DataTree(_coreset_dataset(coreset))
     tree["training"] = xarray.DataTree(xarray.Dataset(_training_history(training)))
     costs = {
@@ -192,20 +254,26 @@ def build_fit(
         **{stage: vars(cost) for stage, cost in costs.items()},
     }
     tree.attrs[ATTRIBUTE] = json.dumps(header)
-    return Fit(tree, coreset, **costs, kl_estimate=kl_estimate, settings=dict(settings))
+    return Fit(tree, coreset, **costs, kl_estimate=kl_estimate, settings=dict(settings), model=model, data=data)
 
 
 NAMES_OF_STATISTICS = {"log_density": "lp", "num_steps": "n_steps"}
 """As PyMC calls them; other statistics keep their names."""
 
 
-def _chain_info(info: Any) -> dict[str, Any]:
-    """Positions, and every statistic that has a value for each chain and draw."""
-    statistics = {name: value for name, value in info._asdict().items() if name != "position" and np.ndim(value) == 2}
-    return {
-        "position": info.position,
-        **{NAMES_OF_STATISTICS.get(name, name): value for name, value in statistics.items()},
+def _statistics(info: Any) -> dict[str, Any]:
+    """Every statistic that has a value for each chain and draw."""
+    statistics = {name: value for name, value in info._asdict().items() if name != "position"}
+    return {NAMES_OF_STATISTICS.get(name, name): value for name, value in statistics.items() if np.ndim(value) == 2}
+
+
+def _rows_dataset(values: Mapping[str, np.ndarray], indices: np.ndarray) -> xarray.Dataset:
+    """Values of coreset rows, labelled by their row numbers in the data."""
+    variables = {
+        name: (["coreset_row", *(f"{name}_dim_{axis}" for axis in range(1, array.ndim))], array)
+        for name, array in values.items()
     }
+    return xarray.Dataset(variables, coords={"coreset_row": indices})
 
 
 def _training_history(training: Run) -> dict[str, Any]:
@@ -232,8 +300,30 @@ def coreset_of(selected: SelectedRows, data: ArrayData) -> Coreset:
     return Coreset(np.asarray(selected.indices), np.asarray(selected.weights), data.size, columns)
 
 
-def load(path: Path | str) -> Fit:
-    """Read what :meth:`Fit.save` wrote."""
+def observed_of(model: Model, rows: Any) -> dict[str, np.ndarray]:
+    """The responses among the rows of a coreset, by the names under which the model observes them."""
+    if callable(model.observed):
+        return {name: np.asarray(values) for name, values in model.observed(rows).items()}
+    return {name: np.asarray(rows[name]) for name in model.observed if rows[name] is not None}
+
+
+@double_precision
+def bound(model: Model, data: Any) -> Model:
+    """The model once it has seen its data; most models need not."""
+    if model.bind is None:
+        return model
+    require(
+        data is not None,
+        f"model {model.name!r}",
+        got="no data",
+        expected="data, which tell how many parameters there are",
+        fix="Pass the data, too.",
+    )
+    return model.bind(to_batch(data))
+
+
+def load(path: Path | str, *, model: Model | None = None, data: Any = None) -> Fit:
+    """Read what :meth:`Fit.save` wrote; with the model and its data, predictions and LOO work as before."""
     try:
         with xarray.open_datatree(path, engine=ENGINE) as opened:
             tree = opened.load()
@@ -247,7 +337,18 @@ def load(path: Path | str) -> Fit:
         ) from error
     coreset = _coreset_from(tree["coreset"].to_dataset(), header["num_rows"]) if "coreset" in tree else None
     costs = {stage: Cost(**header[stage]) for stage in ("pilot", "training", "sampling", "check")}
-    return Fit(tree, coreset, **costs, kl_estimate=header["kl_estimate"], settings=header["settings"])
+    if model is not None:
+        data = model.data if data is None else data
+        model = bound(model, data)
+    return Fit(
+        tree,
+        coreset,
+        **costs,
+        kl_estimate=header["kl_estimate"],
+        settings=header["settings"],
+        model=model,
+        data=data,
+    )
 
 
 def _coreset_from(group: xarray.Dataset, num_rows: int) -> Coreset:

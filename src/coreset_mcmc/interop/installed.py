@@ -1,0 +1,20 @@
+"""A clear word when an optional library is missing."""
+
+from __future__ import annotations
+
+import importlib
+
+from coreset_mcmc.errors import InputError
+
+
+def require_library(name: str, subject: str) -> None:
+    """Import a library, whose name is that of our extra, or say how to install it."""
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            subject,
+            got=f"no package {name} ({error})",
+            expected=f"the extra {name!r}",
+            fix=f'Install it: pip install "coreset-mcmc[{name}]".',
+        ) from error

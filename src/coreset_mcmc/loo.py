@@ -1,0 +1,127 @@
+"""Leave-one-out cross-validation over all rows, in bounded memory, from draws of a coreset posterior.
+
+For row i the draws theta_s stand for the posterior without that row with weights proportional to
+r_s exp(-l_i(theta_s)), Pareto-smoothed (Vehtari, Gelman and Gabry 2017). For draws of the full posterior r_s = 1. Draws
+of a coreset posterior come from elsewhere, and r_s = exp(sum_n l_n - sum_m w_m l_m) brings them to the full posterior:
+one more pass over the rows. Where that cannot be trusted (k-hat above 0.7) the correction is left out, with a warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray
+from arviz_stats.utils import ELPDData
+
+from coreset_mcmc.black_box import users_errors
+from coreset_mcmc.blocks import by_blocks, rows_of, thinned
+from coreset_mcmc.data import ArrayData
+from coreset_mcmc.errors import require
+from coreset_mcmc.model import Model
+from coreset_mcmc.precision import double_precision
+from coreset_mcmc.types import Batch, Position
+
+
+@double_precision
+@users_errors()
+def loo(
+    model: Model,
+    positions: Position,
+    data: Any,
+    *,
+    coreset: tuple[np.ndarray, np.ndarray] | None,
+    draws: int | None,
+    reweight: bool,
+) -> ELPDData:
+    """See :meth:`coreset_mcmc.Fit.loo`."""
+    rows = rows_of(data, "loo")
+    kept = thinned(positions, draws)
+    count = jax.tree.leaves(kept)[0].shape[0]
+    require(
+        count >= 25,
+        "draws",
+        got=count,
+        expected="at least 25 draws",
+        fix="Pareto smoothing fits a tail to the largest fifth of them; use more draws.",
+    )
+    good_k = min(1.0 - 1.0 / np.log10(count), 0.7)
+    log_ratios = np.zeros(count)
+    influence = np.nan
+    if coreset is not None and reweight:
+        log_ratios, influence = _ratios_to_full(model, kept, rows, *coreset)
+        if not influence < good_k:
+            warnings.warn(
+                f"The coreset posterior is too far from the full one to be corrected (Pareto k-hat {influence:.2f}, "
+                f"above {good_k:.2f}): LOO is that of the coreset posterior. Use a larger coreset_size.",
+                stacklevel=4,
+            )
+            log_ratios = np.zeros(count)
+    parts = [values for _, values in by_blocks(partial(_row_values, model, kept, log_ratios), rows, 3 * count)]
+    elpd, lppd, pareto_k = (np.concatenate([part[place] for part in parts]) for place in range(3))
+    num_bad = int(np.sum(~(pareto_k <= good_k)))
+    if num_bad > 0:
+        warnings.warn(
+            f"The Pareto k-hat of {num_bad} of {rows.size} rows is above {good_k:.2f}: without such a row the "
+            "posterior is too different, and the estimate for it is unreliable (usually too high). Look at those rows "
+            "(loo.pareto_k), use more draws, or a likelihood with heavier tails.",
+            stacklevel=4,
+        )
+    return ELPDData(
+        kind="loo",
+        elpd=float(elpd.sum()),
+        se=float(np.sqrt(rows.size * np.var(elpd))),
+        p=float(lppd.sum() - elpd.sum()),
+        n_samples=count,
+        n_data_points=rows.size,
+        scale="log",
+        warning=num_bad > 0,
+        good_k=good_k,
+        elpd_i=xarray.DataArray(elpd, dims="row"),
+        pareto_k=xarray.DataArray(pareto_k, dims="row"),
+        approx_posterior=coreset is not None,
+        influence_pareto_k=xarray.DataArray(influence),
+    )
+
+
+def _ratios_to_full(
+    model: Model, positions: Position, rows: ArrayData, indices: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """Smoothed log-ratios (S,) of the full posterior to the coreset posterior, and their k-hat."""
+    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
+
+    count = jax.tree.leaves(positions)[0].shape[0]
+    total = np.zeros(count)
+    for _, values in by_blocks(partial(_log_likelihoods, model, positions), rows, count):
+        total += (values - values.mean(axis=1, keepdims=True)).sum(axis=0)
+    chosen = np.asarray(_log_likelihoods(model, positions, rows.take(jnp.asarray(indices)), 0))
+    coreset = np.where(weights[:, None] != 0, weights[:, None] * (chosen - chosen.mean(axis=1, keepdims=True)), 0.0)
+    log_weights, shape = psis_weights(jnp.asarray(total - coreset.sum(axis=0)))
+    is_flat = np.ptp(total - coreset.sum(axis=0)) < 1e-6
+    return np.asarray(log_weights), 0.0 if is_flat else float(shape)
+
+
+@partial(jax.jit, static_argnums=0)
+def _log_likelihoods(model: Model, positions: Position, batch: Batch, start: int) -> jax.Array:
+    """Log-likelihoods (B, S) of each row under each draw."""
+    del start
+    return jax.vmap(lambda position: model.log_likelihood(position, batch), out_axes=1)(positions)
+
+
+@partial(jax.jit, static_argnums=0)
+def _row_values(model: Model, positions: Position, log_ratios: jax.Array, batch: Batch, start: int) -> Any:
+    """The expected log predictive density, the log predictive density and k-hat of each row."""
+    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
+
+    values = _log_likelihoods(model, positions, batch, start)
+    normalised = log_ratios - jax.nn.logsumexp(log_ratios)
+
+    def one_row(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        log_weights, shape = psis_weights(normalised - row)
+        return jax.nn.logsumexp(log_weights + row), jax.nn.logsumexp(normalised + row), shape
+
+    return jax.vmap(one_row)(values)
