@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from coreset_mcmc.constrained import shown_names
 from coreset_mcmc.coresets import LeastSquares, SparseVI
 from coreset_mcmc.data import ArrayData, to_array_data, to_batch
 from coreset_mcmc.diagnostics import coreset_warnings, sampling_warnings
-from coreset_mcmc.errors import require, require_count
+from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.slice import HitAndRunSlice
@@ -45,6 +45,8 @@ from coreset_mcmc.weights.epochs import half_variances
 DEFAULT_CORESET_SIZE = 500
 NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
+SMALLEST_AUTO, MAX_SIZES = 100, 5
+"""Where the search for a coreset size starts at least, and how many sizes it tries."""
 NUM_CHECK_DRAWS = 200
 """Draws in the final estimate of the KL; each costs one pass over the data."""
 
@@ -55,7 +57,8 @@ def fit(
     model: Model,
     data: Any = None,
     *,
-    coreset_size: int | None = None,
+    coreset_size: int | Literal["auto"] | None = None,
+    kl_target: float = 0.05,
     draws: int = 1000,
     tune: int = 500,
     chains: int = 4,
@@ -76,7 +79,10 @@ def fit(
     Args:
         model: log-prior and per-row log-likelihood.
         data: a pytree of arrays with a common leading row axis, or a DataFrame; by default those of the model.
-        coreset_size: M, rows in the coreset; 500 by default, or all rows if there are fewer.
+        coreset_size: M, rows in the coreset; 500 by default, or all rows if there are fewer. "auto" starts from the
+            number that the parameters call for and doubles it until the estimated KL is below ``kl_target``;
+            ``fit.settings["coreset_size"]`` says what was tried.
+        kl_target: in nats. 0.05 is what a shift of one parameter by a third of its standard deviation costs.
         draws: draws kept from each chain.
         tune: draws discarded at the start of sampling.
         chains: chains that sample the trained coreset.
@@ -95,8 +101,11 @@ def fit(
 
     Ctrl-C during training goes on to sampling with the weights so far; during sampling it returns the draws so far.
     """
+    options = dict(locals())
     _check_counts(draws, tune, chains)
     require(isinstance(model, Model), "model", got=type(model).__name__, expected="a Model", fix="Build a cm.Model.")
+    if coreset_size == "auto":
+        return _grow(**options)
     seed = secrets.randbits(32) if random_seed is None else int(random_seed)
     start_key, pilot_key, train_key, sample_key = jax.random.split(jax.random.key(seed, impl="threefry2x32"), 4)
     data = model.data if data is None else data
@@ -177,6 +186,49 @@ def fit(
 
 def _observed_rows(model: Model, data: ArrayData, coreset: SelectedRows | None) -> dict[str, np.ndarray]:
     return {} if coreset is None else observed_of(model, data.take(jnp.asarray(coreset.indices)))
+
+
+def _grow(*, model: Model, data: Any, kl_target: float, coreset_size: Any, **options: Any) -> Fit:
+    """Fit with more and more rows until the estimated KL is low enough, or more rows make no sense."""
+    del coreset_size
+    method, selection, checkpoint = (options[name] for name in ("method", "selection", "checkpoint"))
+    require_positive("kl_target", kl_target)
+    require(
+        (method is None or method.uses_coreset_rows) and not hasattr(selection, "indices"),
+        'coreset_size="auto"',
+        got="a method without a coreset, or given rows",
+        expected="a method that selects rows",
+        fix="Leave coreset_size out.",
+    )
+    seed = secrets.randbits(32) if options["random_seed"] is None else int(options["random_seed"])
+    data = model.data if data is None else data
+    size = to_array_data(to_batch(data)).size if data is not None else 0
+    start = starting_positions(bound(model, to_batch(data)), jax.random.key(0), 1, options["initvals"])
+    most = max(size // 2, 1)
+    count = min(first_size(sum(leaf.size for leaf in jax.tree.leaves(start))), most)
+    tried: list[tuple[int, float]] = []
+    while True:
+        folder = Path(checkpoint) / f"rows-{count}" if checkpoint is not None else None
+        own = {**options, "random_seed": seed, "checkpoint": folder, "coreset_size": count}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = fit(model, data, **own)
+        tried.append((count, fitted.kl_estimate))
+        is_good = fitted.kl_estimate <= kl_target
+        if is_good or count >= most or len(tried) == MAX_SIZES or fitted.is_interrupted:
+            break
+        count = min(2 * count, most)
+    for warning in caught:
+        warnings.warn(str(warning.message), warning.category, stacklevel=5)
+    history = ", then ".join(f"{number} rows gave {estimate:.2g} nats" for number, estimate in tried)
+    verdict = "at or below" if is_good else "still above"
+    reason = f"{history}: {verdict} the target of {kl_target:g}"
+    return fitted.with_settings({"coreset_size": f"auto: {reason}"})
+
+
+def first_size(dimension: int) -> int:
+    """Rows that the parameters call for: a quadratic in d variables has d (d + 3) / 2 coefficients to match."""
+    return max(SMALLEST_AUTO, round(1.5 * dimension * (dimension + 3) / 2))
 
 
 class Plan(NamedTuple):

@@ -13,17 +13,16 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray
 from arviz_stats.utils import ELPDData
 
 from coreset_mcmc.black_box import users_errors
 from coreset_mcmc.blocks import by_blocks, rows_of, thinned
-from coreset_mcmc.data import ArrayData
 from coreset_mcmc.errors import require
 from coreset_mcmc.model import Model
 from coreset_mcmc.precision import double_precision
+from coreset_mcmc.ratios import good_shape, log_likelihoods, ratios_to_full
 from coreset_mcmc.types import Batch, Position
 
 
@@ -49,16 +48,16 @@ def loo(
         expected="at least 25 draws",
         fix="Pareto smoothing fits a tail to the largest fifth of them; use more draws.",
     )
-    good_k = min(1.0 - 1.0 / np.log10(count), 0.7)
+    good_k = good_shape(count)
     log_ratios = np.zeros(count)
     influence = np.nan
     if coreset is not None and reweight:
-        log_ratios, influence = _ratios_to_full(model, kept, rows, *coreset)
+        log_ratios, influence = ratios_to_full(model, kept, rows, *coreset)
         if not influence < good_k:
             warnings.warn(
                 f"The coreset posterior is too far from the full one to be corrected (Pareto k-hat {influence:.2f}, "
                 f"above {good_k:.2f}): LOO is that of the coreset posterior. Use a larger coreset_size.",
-                stacklevel=4,
+                stacklevel=5,
             )
             log_ratios = np.zeros(count)
     parts = [values for _, values in by_blocks(partial(_row_values, model, kept, log_ratios), rows, 3 * count)]
@@ -69,7 +68,7 @@ def loo(
             f"The Pareto k-hat of {num_bad} of {rows.size} rows is above {good_k:.2f}: without such a row the "
             "posterior is too different, and the estimate for it is unreliable (usually too high). Look at those rows "
             "(loo.pareto_k), use more draws, or a likelihood with heavier tails.",
-            stacklevel=4,
+            stacklevel=5,
         )
     return ELPDData(
         kind="loo",
@@ -88,36 +87,12 @@ def loo(
     )
 
 
-def _ratios_to_full(
-    model: Model, positions: Position, rows: ArrayData, indices: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Smoothed log-ratios (S,) of the full posterior to the coreset posterior, and their k-hat."""
-    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
-
-    count = jax.tree.leaves(positions)[0].shape[0]
-    total = np.zeros(count)
-    for _, values in by_blocks(partial(_log_likelihoods, model, positions), rows, count):
-        total += (values - values.mean(axis=1, keepdims=True)).sum(axis=0)
-    chosen = np.asarray(_log_likelihoods(model, positions, rows.take(jnp.asarray(indices)), 0))
-    coreset = np.where(weights[:, None] != 0, weights[:, None] * (chosen - chosen.mean(axis=1, keepdims=True)), 0.0)
-    log_weights, shape = psis_weights(jnp.asarray(total - coreset.sum(axis=0)))
-    is_flat = np.ptp(total - coreset.sum(axis=0)) < 1e-6
-    return np.asarray(log_weights), 0.0 if is_flat else float(shape)
-
-
-@partial(jax.jit, static_argnums=0)
-def _log_likelihoods(model: Model, positions: Position, batch: Batch, start: int) -> jax.Array:
-    """Log-likelihoods (B, S) of each row under each draw."""
-    del start
-    return jax.vmap(lambda position: model.log_likelihood(position, batch), out_axes=1)(positions)
-
-
 @partial(jax.jit, static_argnums=0)
 def _row_values(model: Model, positions: Position, log_ratios: jax.Array, batch: Batch, start: int) -> Any:
     """The expected log predictive density, the log predictive density and k-hat of each row."""
     from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
 
-    values = _log_likelihoods(model, positions, batch, start)
+    values = log_likelihoods(model, positions, batch, start)
     normalised = log_ratios - jax.nn.logsumexp(log_ratios)
 
     def one_row(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from coreset_mcmc.constrained import named_leaves, shown_draws
 from coreset_mcmc.coreset import Coreset
 from coreset_mcmc.data import ArrayData, to_batch
 from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.exact import exact_draws, reweighted
 from coreset_mcmc.legacy import to_inferencedata
 from coreset_mcmc.loo import loo
 from coreset_mcmc.model import Model
@@ -36,6 +37,7 @@ from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.types import Position
 
 ATTRIBUTE = "coreset_mcmc"
+STAGES = ("pilot", "training", "sampling", "check")
 ENGINE: Literal["h5netcdf"] = "h5netcdf"
 POSITIONS = "unconstrained_posterior"
 """The group of positions on which the chains moved, where ``posterior`` shows something else or less."""
@@ -181,6 +183,125 @@ class Fit:
         rows = self.data if data is None else data
         return loo(model, positions, rows, coreset=coreset, draws=draws, reweight=reweight)
 
+    def reweight(self, *, draws: int | None = None, random_seed: int = 0) -> Fit:
+        """Draws of the full posterior: those of the coreset, resampled by Pareto-smoothed importance weights.
+
+        Each costs one pass over the rows. The k-hat of the weights, ``fit.settings["pareto_k"]``, says whether to trust
+        them, and a warning says so where not. Draws repeat, so ArviZ overstates their effective sample size;
+        ``fit.settings["effective_draws"]`` is that of the weights.
+
+        Args:
+            draws: how many evenly spaced draws are used; all by default.
+        """
+        positions, model, coreset = self._for_all_rows("reweight")
+        made = reweighted(model, positions, self.data, coreset, draws=draws, seed=random_seed)
+        history = jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1), made.positions)
+        settings = {"pareto_k": made.ratios.pareto_k, "effective_draws": made.ratios.effective_size}
+        return self._with_draws(history, {}, {"law": "full posterior, reweighted", **settings})
+
+    def exact(
+        self,
+        *,
+        draws: int = 1000,
+        tune: int = 100,
+        chains: int = 4,
+        num_inner: int | None = None,
+        random_seed: int = 0,
+        progressbar: bool = True,
+    ) -> Fit:
+        """Draws of the full posterior by delayed acceptance: the coreset proposes, all rows decide.
+
+        Right in the long run whatever the coreset; the better it is, the more proposals pass. Each draw of each chain
+        costs two passes over the rows.
+
+        Args:
+            num_inner: steps on the coreset between decisions; twice the number of parameters by default.
+        """
+        positions, model, coreset = self._for_all_rows("exact")
+        made = exact_draws(
+            model,
+            positions,
+            self.data,
+            coreset,
+            draws=draws,
+            tune=tune,
+            chains=chains,
+            num_inner=num_inner,
+            seed=random_seed,
+            progressbar=progressbar,
+        )
+        history = jax.tree.map(lambda leaf: leaf[min(tune, len(leaf) - 1) :], made.history)
+        settings = {"law": "full posterior, exact", "acceptance_rate": float(np.mean(history.acceptance_rate))}
+        return self._with_draws(history.position, _statistics(history), settings, Cost.of(made))
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Fit:
+        """The same fit with more entries in its settings, in its file as well."""
+        made = replace(self, settings={**self.settings, **settings})
+        made.posterior.attrs[ATTRIBUTE] = made._header()
+        return made
+
+    def _for_all_rows(self, subject: str) -> tuple[Position, Model, tuple[np.ndarray, np.ndarray]]:
+        """Draws, model and coreset, for what goes from the coreset posterior to the full one."""
+        require(
+            self.samples_coreset,
+            f"fit.{subject}",
+            got=f"a fit by {self.settings['method']}",
+            expected="draws of a coreset posterior",
+            fix="Methods on all rows need no correction.",
+        )
+        positions = self.positions()
+        assert self.model is not None
+        return positions, self.model, (self.coreset.indices, self.coreset.weights)
+
+    def _with_draws(
+        self,
+        positions: Position,
+        statistics: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        sampling: Cost | None = None,
+    ) -> Fit:
+        """The same fit with other draws, leaves (T, K, ...); they are of the full posterior, so there is no KL."""
+        assert self.model is not None
+        names = [str(name) for name in self.posterior["posterior"].data_vars]
+        shown = self.posterior["posterior"]
+        dims = {name: [str(dim) for dim in shown[name].dims if dim not in ("chain", "draw")] for name in names}
+        coords = {str(key): value.to_numpy() for key, value in shown.coords.items() if key not in ("chain", "draw")}
+        by_chain = {name: np.swapaxes(np.asarray(value), 0, 1) for name, value in statistics.items()}
+        groups = {"posterior": shown_draws(self.model, positions, names), "sample_stats": by_chain}
+        tree = arviz_base.from_dict({name: group for name, group in groups.items() if group}, dims=dims, coords=coords)
+        for name, group in self.posterior.children.items():
+            if name not in ("posterior", "sample_stats", POSITIONS):
+                tree[name] = group
+        if POSITIONS in self.posterior:
+            moved = {
+                name: np.swapaxes(np.asarray(leaf), 0, 1) for name, leaf in named_leaves(positions, "theta").items()
+            }
+            tree[POSITIONS] = arviz_base.from_dict({POSITIONS: moved})[POSITIONS]
+        cost = sampling or self.sampling
+        made = replace(
+            self, posterior=tree, kl_estimate=float("nan"), settings={**self.settings, **settings}, sampling=cost
+        )
+        tree.attrs[ATTRIBUTE] = made._header()
+        return made
+
+    def _header(self) -> str:
+        """What the groups cannot hold, as text for the file."""
+        return json.dumps(
+            {
+                "num_rows": self.coreset.num_rows if self.has_coreset else None,
+                "kl_estimate": self.kl_estimate,
+                "settings": dict(self.settings),
+                **{stage: vars(getattr(self, stage)) for stage in STAGES},
+            }
+        )
+
+    @property
+    def full_passes(self) -> float | None:
+        """What all stages took, in log-likelihoods of all rows; None for methods without a coreset."""
+        if not self.has_coreset:
+            return None
+        return sum(getattr(self, stage).num_evaluations for stage in STAGES) / self.coreset.num_rows
+
     def to_inferencedata(self) -> Any:
         """The same groups as an ``InferenceData`` of ArviZ before 1.0, which must be installed."""
         return to_inferencedata(self.posterior)
@@ -202,9 +323,11 @@ class Fit:
         shape = f"{draws.get('chain', 0)} chains x {draws.get('draw', 0)} draws"
         if not self.has_coreset:
             return f"Fit({self.settings['method']}, {shape})"
+        law = self.settings.get("law", f"estimated KL {self.kl_estimate:.3g}")
         return (
-            f"Fit({self.coreset.size} of {self.coreset.num_rows} rows, {shape}, estimated KL {self.kl_estimate:.3g}, "
-            f"training {self.training.reason} after {self.training.num_steps} iterations)"
+            f"Fit({self.coreset.size} of {self.coreset.num_rows} rows, {shape}, {law}, training "
+            f"{self.training.reason} after {self.training.num_steps} iterations, work of {self.full_passes:,.0f} "
+            "passes over all rows)"
         )
 
 
@@ -247,14 +370,9 @@ def build_fit(
         "sampling": Cost.of(sampling),
         "check": check,
     }
-    header = {
-        "num_rows": coreset.num_rows if coreset is not None else None,
-        "kl_estimate": kl_estimate,
-        "settings": dict(settings),
-        **{stage: vars(cost) for stage, cost in costs.items()},
-    }
-    tree.attrs[ATTRIBUTE] = json.dumps(header)
-    return Fit(tree, coreset, **costs, kl_estimate=kl_estimate, settings=dict(settings), model=model, data=data)
+    made = Fit(tree, coreset, **costs, kl_estimate=kl_estimate, settings=dict(settings), model=model, data=data)
+    tree.attrs[ATTRIBUTE] = made._header()
+    return made
 
 
 NAMES_OF_STATISTICS = {"log_density": "lp", "num_steps": "n_steps"}
@@ -336,7 +454,7 @@ def load(path: Path | str, *, model: Model | None = None, data: Any = None) -> F
             fix="Check the path.",
         ) from error
     coreset = _coreset_from(tree["coreset"].to_dataset(), header["num_rows"]) if "coreset" in tree else None
-    costs = {stage: Cost(**header[stage]) for stage in ("pilot", "training", "sampling", "check")}
+    costs = {stage: Cost(**header[stage]) for stage in STAGES}
     if model is not None:
         data = model.data if data is None else data
         model = bound(model, data)
