@@ -190,7 +190,7 @@ def test_outliers_are_pointed_out():
     draws = full_posterior_draws(400)
     with pytest.warns(UserWarning, match=r"k-hat of 1 of 501 rows is above .*loo\.pareto_k"):
         found = loo.loo(MODEL, draws, {"y": np.append(Y, 60.0)}, coreset=None, draws=None, reweight=True)
-    assert int(found.pareto_k.argmax()) == 500
+    assert int(np.argmax(found.pareto_k.to_numpy())) == 500
 
 
 def test_legacy_containers(fitted):
