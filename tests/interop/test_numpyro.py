@@ -57,6 +57,7 @@ def test_totals_are_those_of_numpyro(name):
     model, data, static = cases()[name]
     bound, theirs = bound_case(name), numpyros_total(model, data, static)
     for position in random_positions(bound):
+        assert np.isfinite(theirs(position))
         np.testing.assert_allclose(total(bound, position, as_jax(data)), theirs(position), rtol=1e-8)
 
 

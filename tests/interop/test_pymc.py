@@ -115,7 +115,7 @@ def mean_of_new_responses(ours: cm.Model, position, count: int = 4_000):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["radon", "mixture"])
+@pytest.mark.parametrize("name", ["radon", "mixture", "logistic"])
 def test_new_responses_follow_the_model(name):
     """Within five standard errors of the known mean, five rows: false alarms in fewer than 1 of 10^5 runs."""
     ours = converted(name)
@@ -124,6 +124,8 @@ def test_new_responses_follow_the_model(name):
     mean, error = mean_of_new_responses(ours, position)
     if name == "mixture":
         expected = np.full(5, np.sum(values["w"] * values["mu"]))
+    elif name == "logistic":
+        expected = 1 / (1 + np.exp(-(values["b0"] + ours.data["x"][:5] @ values["b"])))
     else:
         columns = {value.dtype.kind: value[:5] for key, value in ours.data.items() if key != "y"}
         expected = values["alpha"][columns["i"]] + values["beta"] * columns["f"]

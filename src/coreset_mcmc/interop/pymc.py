@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import require
+from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.pytensor_graph import (
     RowSource,
@@ -335,7 +335,15 @@ class _RowGraph:
             if not cache:
                 cache.append(build())
             names, function = cache[0]
-            values = function(key, *(position[name] for name in order), *(batch[name] for name in names))
+            try:
+                values = function(key, *(position[name] for name in order), *(batch[name] for name in names))
+            except NotImplementedError as error:
+                raise InputError(
+                    f"draws of {_names(responses)}",
+                    got=str(error).strip().splitlines()[0],
+                    expected="distributions that PyTensor can draw with JAX",
+                    fix="Some need numpyro to be installed; for others use pm.sample_posterior_predictive.",
+                ) from error
             num_rows = len(jax.tree.leaves(batch)[0])
             for rv, value in zip(responses, values, strict=True):
                 require(

@@ -98,6 +98,7 @@ def random_to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Ca
     from pytensor.graph.traversal import graph_inputs
     from pytensor.tensor.random.type import RandomType
 
+    outputs = rebuilt(outputs, _categories(outputs))
     states = [item for item in graph_inputs(outputs) if isinstance(item.type, RandomType)]
     fresh = [item.type() for item in states]
     replaced = clone_replace(list(outputs), replace=dict(zip(states, fresh, strict=True)), rebuild_strict=False)
@@ -109,6 +110,27 @@ def random_to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Ca
         return function(*({"jax_state": keys[place]} for place in range(len(states))), *values)
 
     return draw
+
+
+def _categories(outputs: Sequence[Variable]) -> dict[Variable, Variable]:
+    """Draws of categories as the largest of log-probabilities with Gumbel noise.
+
+    PyTensor's JAX backend draws them with the logit of each probability where its logarithm belongs (2.38, 3.3).
+    """
+    import pytensor.tensor as pt
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.random.basic import CategoricalRV
+
+    nodes = {item.owner for item in ancestors(outputs) if item.owner and isinstance(item.owner.op, CategoricalRV)}
+    replacements = {}
+    for node in nodes:
+        state, size, probabilities = node.inputs
+        has_size = hasattr(size.type, "ndim")
+        shape = pt.concatenate([size, probabilities.shape[-1:]]) if has_size else probabilities.shape
+        noise = pt.random.gumbel(0.0, 1.0, size=shape, rng=state)
+        chosen = pt.argmax(pt.log(probabilities) + noise, axis=-1)
+        replacements[node.outputs[1]] = pt.cast(chosen, node.outputs[1].dtype)
+    return replacements
 
 
 def freeze_shared(outputs: Sequence[Variable]) -> list[Variable]:
