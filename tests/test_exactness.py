@@ -77,7 +77,7 @@ def test_hopeless_weights_are_told(problem):
     with pytest.warns(UserWarning, match=r"fit\.exact"):
         fitted.reweight()
     with pytest.warns(UserWarning, match="accepted on all rows"):
-        fitted.exact(draws=20, tune=20, chains=1, progressbar=False)
+        fitted.exact(draws=300, tune=0, chains=1, progressbar=False)
 
 
 def test_corrected_fits_save_and_load(poor, tmp_path):
