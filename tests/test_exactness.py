@@ -76,8 +76,12 @@ def test_hopeless_weights_are_told(problem):
         )  # fmt: skip
     with pytest.warns(UserWarning, match=r"fit\.exact"):
         fitted.reweight()
+
+
+def test_rare_acceptance_is_told(poor, monkeypatch):
+    monkeypatch.setattr("coreset_mcmc.exact.LOW_ACCEPTANCE", 1.0)
     with pytest.warns(UserWarning, match="accepted on all rows"):
-        fitted.exact(draws=300, tune=0, chains=1, progressbar=False)
+        poor.exact(draws=20, tune=0, chains=4, progressbar=False)
 
 
 def test_corrected_fits_save_and_load(poor, tmp_path):
