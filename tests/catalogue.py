@@ -22,6 +22,7 @@ from coreset_mcmc.kernels import (
     Kernel,
     RandomWalk,
     UnivariateSlice,
+    WhitenedHMC,
     from_blackjax,
 )
 from coreset_mcmc.subsampling import GaussianProposal
@@ -71,6 +72,7 @@ CATALOGUE = [
             "hmc", step_size=0.3 * factor, inverse_mass_matrix=np.ones(dim), num_integration_steps=5
         ),
     ),
+    Entry("whitened_hmc", lambda dim, factor: WhitenedHMC(_factor(dim), 0.5 * factor)),
     Entry("mala", lambda dim, factor: _blackjax("mala", step_size=0.2 * factor)),
     Entry("barker", lambda dim, factor: _blackjax("barker", step_size=0.7 * factor)),
     Entry(

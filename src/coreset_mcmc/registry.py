@@ -20,6 +20,7 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "random-walk": kernels.RandomWalk,
     "spike-and-slab-gibbs": kernels.SpikeAndSlabGibbs,
     "univariate-slice": kernels.UnivariateSlice,
+    "whitened-hmc": kernels.WhitenedHMC,
 }
 
 METHODS: Mapping[str, Callable[..., Any]] = {

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from blackjax.adaptation.step_size import dual_averaging_adaptation
 from blackjax.mcmc import hmc
 
+from coreset_mcmc.errors import require, require_positive
 from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable, init_chains, step_chains
 from coreset_mcmc.target import CoresetTarget
 from coreset_mcmc.types import Key, Position, pytree
@@ -41,15 +42,26 @@ class WhitenedHMC:
         step_size: in standard deviations.
     """
 
-    scale: jax.Array
-    step_size: Any
+    scale: Any
+    step_size: Any = 0.5
 
     has_data_dependent_loops = False
     caches_gradient = True
 
+    def __post_init__(self) -> None:
+        require_positive("WhitenedHMC step_size", self.step_size)
+
     def check(self, position: Position, target: CoresetTarget) -> None:
         check_continuous("WhitenedHMC", position)
         check_differentiable("WhitenedHMC", target)
+        dimension = sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
+        require(
+            jnp.shape(self.scale) == (dimension, dimension),
+            "WhitenedHMC scale",
+            got=f"shape {jnp.shape(self.scale)}",
+            expected=f"a factor of the covariance of the {dimension} parameters, shape ({dimension}, {dimension})",
+            fix="Pass numpy.linalg.cholesky of a covariance.",
+        )
 
     @property
     def num_leapfrog(self) -> jax.Array:
@@ -60,13 +72,14 @@ class WhitenedHMC:
 
     def step(self, key: Key, state: hmc.HMCState, target: CoresetTarget) -> tuple[hmc.HMCState, KernelInfo]:
         move_key, jitter_key = jax.random.split(key)
-        jitter = jax.random.uniform(jitter_key, (), self.scale.dtype, 1.0 - JITTER, 1.0 + JITTER)
+        scale = jnp.asarray(self.scale)
+        jitter = jax.random.uniform(jitter_key, (), scale.dtype, 1.0 - JITTER, 1.0 + JITTER)
         moved, info = hmc.build_kernel()(
             move_key,
             state,
             target.log_density,
             self.step_size * jitter,
-            self.scale @ self.scale.T,
+            scale @ scale.T,
             self.num_leapfrog,
         )
         return moved, KernelInfo(
