@@ -16,7 +16,7 @@ from coreset_mcmc.errors import InputError
 from coreset_mcmc.kernels import GaussianAutoregression, HitAndRunSlice, RandomWalk, UnivariateSlice, from_blackjax
 
 MANY_MODELS = [one for one in CATALOGUE if one.only_model is None]
-WITH_GRADIENTS = ["nuts", "hmc", "mala", "barker"]
+WITH_GRADIENTS = ["nuts", "hmc", "mala", "barker", "whitened_hmc"]
 
 
 @pytest.mark.parametrize("tested", MANY_MODELS, ids=str)
