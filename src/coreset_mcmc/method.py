@@ -32,6 +32,8 @@ class Steps(Protocol):
 
     name: str
 
+    # A method may say ``takes_few_steps = True``: then the driver rather compiles fast than runs fast.
+
     def init(self, key: Key, problem: Any) -> Any: ...
 
     def step(self, key: Key, state: Any, problem: Any) -> tuple[Any, Any]: ...

@@ -124,6 +124,7 @@ class Hilbert:
     max_iterations: int = 200
 
     name = "hilbert"
+    takes_few_steps = True
     needs = Needs(gradient=True, continuous=True)
     uses_coreset_rows = True
     num_chains = 1

@@ -88,6 +88,7 @@ class ImportanceSampling:
     max_iterations: int = 200
 
     name = "importance-sampling"
+    takes_few_steps = True
     needs = Needs(gradient=True, continuous=True)
     uses_coreset_rows = True
     num_chains = 1

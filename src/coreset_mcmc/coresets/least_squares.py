@@ -194,6 +194,7 @@ class LeastSquares:
     subsample_size: int | None = static(default=8_192)
 
     name = "least-squares"
+    takes_few_steps = True
     needs = Needs()
     uses_coreset_rows = True
 

@@ -65,6 +65,7 @@ class Laplace:
     tolerance: float = 1e-5
 
     name = "laplace"
+    takes_few_steps = True
     needs = Needs(gradient=True, continuous=True)
     uses_coreset_rows = False
     num_chains = 1
