@@ -110,9 +110,9 @@ def main() -> None:
             "",
             "Models from the two galleries, unchanged (`tests/interop/pymc_models.py`, `bambi_models.py`), with "
             f"simulated data; PyMC {pm.__version__}. NUTS: 2 chains of {options.draws} draws on all rows; coreset: "
-            f"4 chains of {2 * options.draws} draws. Largest shifts are over all parameters of a model: among so many, up "
-            "to three Monte Carlo errors are expected where the posteriors are the same. Seconds are those of two busy cores, "
-            "compilation included; with so few rows NUTS is as fast.",
+            f"4 chains of {2 * options.draws} draws. Largest shifts are over all parameters of a model: among so many, "
+            "up to three Monte Carlo errors are expected where the posteriors are the same. Seconds are those of two "
+            "busy cores, compilation included; with so few rows NUTS is as fast.",
             "",
             HEADER,
             *lines,
