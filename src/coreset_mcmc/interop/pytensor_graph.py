@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import jax
@@ -262,24 +263,76 @@ def over_rows(
         return {}, list(outputs)
     num_rows = next(iter(inputs.values())).shape[0]
     replacements |= dict.fromkeys(lengths, num_rows) | _lengths_as(num_rows, outputs, {size})
-    return inputs, rebuilt(outputs, replacements)
+    return inputs, with_checks_of_rows(rebuilt(outputs, replacements), list(inputs.values()))
 
 
-def rebuilt(outputs: Sequence[Variable], replacements: Mapping[Variable, Variable]) -> list[Variable]:
+def rebuilt(
+    outputs: Sequence[Variable],
+    replacements: Mapping[Variable, Variable],
+    remake: Callable[[Any, list[Variable]], list[Variable] | None] | None = None,
+) -> list[Variable]:
     """The graph with parts replaced and every operation on them made anew.
 
-    ``clone_replace`` keeps the types of unchanged kinds of inputs, and with them the number of rows.
+    ``clone_replace`` keeps the types of unchanged kinds of inputs, and with them the number of rows. ``remake(op,
+    inputs)`` may put something else in the place of an operation.
     """
     from pytensor.graph.traversal import io_toposort
 
     new = dict(replacements)
     for node in io_toposort([], outputs):
-        if any(item in new for item in node.inputs):
-            made = node.op.make_node(*(new.get(item, item) for item in node.inputs))
-            for old, fresh in zip(node.outputs, made.outputs, strict=True):
-                fresh.name = old.name
-                new.setdefault(old, fresh)
+        inputs = [new.get(item, item) for item in node.inputs]
+        others = remake(node.op, inputs) if remake is not None else None
+        if others is None and all(old is fresh for old, fresh in zip(node.inputs, inputs, strict=True)):
+            continue
+        for old, fresh in zip(node.outputs, others or node.op.make_node(*inputs).outputs, strict=True):
+            fresh.name = old.name
+            new.setdefault(old, fresh)
     return [new.get(item, item) for item in outputs]
+
+
+def with_checks_of_rows(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> list[Variable]:
+    """The graph with each row's own check of its parameters.
+
+    PyMC gives all rows minus infinity when the parameters of one are impossible. Here that row alone gets it, so that a
+    row does not depend on others; the sum is the same.
+    """
+    import pytensor.tensor as pt
+    from pymc.logprob.utils import CheckParameterValue
+    from pytensor.graph.traversal import ancestors
+
+    def remake(operation: Any, given: list[Variable]) -> list[Variable] | None:
+        if not isinstance(operation, CheckParameterValue) or not operation.can_be_replaced_by_ninf:
+            return None
+        value, *conditions = given
+        parts = [part for condition in conditions for part in _conjuncts(condition)]
+        of_rows = [
+            part
+            for part in parts
+            if 0 < part.type.ndim == value.type.ndim and any(item in ancestors([part]) for item in inputs)
+        ]
+        if not of_rows:
+            return None
+        checked = pt.switch(reduce(pt.and_, of_rows), value, -np.inf)
+        rest = [pt.all(part) for part in parts if part not in of_rows]
+        return [operation(checked, *rest) if rest else checked]
+
+    return rebuilt(outputs, {}, remake)
+
+
+def _conjuncts(condition: Variable) -> list[Variable]:
+    """What all has to hold for a condition that PyMC has folded into one truth value."""
+    import pytensor.tensor as pt
+    from pytensor.tensor.basic import MakeVector, ScalarFromTensor
+    from pytensor.tensor.math import All
+
+    node = condition.owner
+    is_fold = node is not None and (
+        isinstance(node.op, ScalarFromTensor | MakeVector)
+        or (isinstance(node.op, All) and len(node.op.axis or ()) in (0, node.inputs[0].type.ndim))
+    )
+    if not is_fold:
+        return [pt.as_tensor(condition)]
+    return [part for item in node.inputs for part in _conjuncts(item)]
 
 
 def _lengths_as(num_rows: Variable, outputs: Sequence[Variable], sizes: set[int]) -> dict[Variable, Variable]:
