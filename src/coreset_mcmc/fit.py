@@ -47,8 +47,8 @@ NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
 SMALLEST_AUTO, MAX_SIZES = 100, 5
 """Where the search for a coreset size starts at least, and how many sizes it tries."""
-NUM_CHECK_DRAWS = 200
-"""Draws in the final estimate of the KL; each costs one pass over the data."""
+FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 50, 200, 200_000_000
+"""Draws in the final estimate of the KL; each costs one pass over the data, so there are fewer with very many rows."""
 
 
 @double_precision
@@ -279,13 +279,14 @@ def _final_check(problem: Problem, coreset: SelectedRows | None, draws: Position
     if coreset is None:
         return float("nan"), Cost.of()
     began = time.perf_counter()
+    num_draws = int(np.clip(CHECK_EVALUATIONS // problem.data.size, FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS))
 
     def spread(leaf: np.ndarray) -> jax.Array:
         """Evenly spaced draws, chain after chain; repeated if there are too few, so that the shape never changes."""
         kept = leaf.reshape(-1, *leaf.shape[2:])
-        return jnp.asarray(kept[np.linspace(0, len(kept) - 1, NUM_CHECK_DRAWS).astype(int)])
+        return jnp.asarray(kept[np.linspace(0, len(kept) - 1, num_draws).astype(int)])
 
     final = make_problem(problem.model, problem.data, coreset, problem.initial_positions)
     estimate = float(_half_variances(final, jax.tree.map(spread, draws), final.initial_weights[None, :])[0])
-    num_evaluations = NUM_CHECK_DRAWS * (final.data.size + final.coreset_size)
-    return estimate, Cost(time.perf_counter() - began, 0.0, NUM_CHECK_DRAWS, num_evaluations, "total reached")
+    num_evaluations = num_draws * (final.data.size + final.coreset_size)
+    return estimate, Cost(time.perf_counter() - began, 0.0, num_draws, num_evaluations, "total reached")
