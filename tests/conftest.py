@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 from collections.abc import Iterator
@@ -30,6 +31,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")))
+
+
+MAX_MEMORY_MAPS = 25_000
+"""Every compiled program maps a few pieces of memory; at the kernel's limit, 65 530 by default, compilation crashes."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_programs_are_forgotten_in_time() -> Iterator[None]:
+    """Between two modules, if there are very many; the programs that they share are then compiled again."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MAX_MEMORY_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(autouse=True)

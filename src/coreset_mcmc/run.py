@@ -135,6 +135,11 @@ def _quick_chunk() -> Callable[..., Any]:
     return jax.jit(_steps, static_argnames=("record", "capacity"), compiler_options=options)
 
 
+def num_compiled_programs() -> int:
+    """Chunks compiled so far, of whatever method."""
+    return sum({id(chunk): chunk._cache_size() for chunk in (_chunk, _quick_chunk())}.values())  # type: ignore[attr-defined]
+
+
 class _History:
     """Chunks of info and records on the host."""
 

@@ -98,7 +98,7 @@ def test_counts_projections_times_rows(problem, fitted):
     evaluations = history.num_evaluations[~is_search]
     assert evaluations[0] == NUM_PROJECTIONS * size
     assert (evaluations[1:] == NUM_PROJECTIONS * (size + 1)).all()
-    assert METHOD.init_evaluations(problem) == size * (1 + DIM)
+    assert METHOD.init_evaluations(problem) == 0
 
 
 def test_recovers_multiplicities(rng):

@@ -133,7 +133,7 @@ def test_info_and_counts(problem, trained):
     is_search = np.isfinite(history.newton_decrement)
     assert is_search.sum() == trained.num_steps - 1
     assert history.num_evaluations[-1] == NUM_PROJECTIONS * (SIZE + CORESET_SIZE)
-    assert METHOD.init_evaluations(problem) == SIZE * (1 + DIM)
+    assert METHOD.init_evaluations(problem) == 0
     vectors = row_vectors(problem.model, trained.state.positions, problem.data.take(trained.state.indices))
     np.testing.assert_allclose(history.kl_estimate[-1], expected_half_variance(vectors, trained.state.weights))
 

@@ -116,9 +116,9 @@ def test_seeds_are_respected(entry):
 @ALL
 def test_other_numbers_do_not_compile_again(entry):
     both_stages(entry, make())
-    before = driver._chunk._cache_size()
+    before = driver.num_compiled_programs()
     both_stages(entry, make(seed=3), seed=5, factor=1.1)
-    assert driver._chunk._cache_size() == before
+    assert driver.num_compiled_programs() == before
 
 
 @ALL
@@ -170,7 +170,7 @@ def test_counts_of_evaluations_are_true(entry):
     counter = Counter()
     problem = make(model=counter.model)
     method = entry.make(1.0)
-    num_programs = driver._chunk._cache_size()
+    num_programs = driver.num_compiled_programs()
     training = run(method, problem, jax.random.key(0), num_steps=entry.steps)
     assert counter.since(0) == training.num_evaluations + entry.difference(training.num_steps)
     trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
@@ -178,7 +178,7 @@ def test_counts_of_evaluations_are_true(entry):
     before = counter.rows
     sampling = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=entry.draws)
     assert counter.since(before) == sampling.num_evaluations
-    assert driver._chunk._cache_size() == num_programs + 2, "one program for training and one for sampling"
+    assert driver.num_compiled_programs() == num_programs + 2, "one program for training and one for sampling"
 
 
 @ALL

@@ -117,7 +117,7 @@ def test_counts_a_pass_for_each_draw(skewed, skewed_sample):
     training, trained, sampling = skewed_sample
     size = skewed.data.size
     assert training.reason == "converged"
-    assert training.num_evaluations == 2 * size + training.history.num_evaluations.sum()
+    assert training.num_evaluations == training.history.num_evaluations.sum() >= size
     assert (sampling.history.num_evaluations == NUM_CHAINS * size).all()
     assert trained.sampler.init_evaluations(trained.problem) == 0
 

@@ -118,8 +118,8 @@ def test_numbers_do_not_compile_again(name, key):
     for method in (METHODS[name], CHANGED[name]):
         _, (sampler, sampling_problem, _) = finished(method, make(), key)
         run(sampler, sampling_problem, key, num_steps=3)
-        before = driver._chunk._cache_size() if method is METHODS[name] else before  # noqa: F821
-    assert driver._chunk._cache_size() == before
+        before = driver.num_compiled_programs() if method is METHODS[name] else before  # noqa: F821
+    assert driver.num_compiled_programs() == before
 
 
 def test_log_density_estimates_the_log_posterior(key):
