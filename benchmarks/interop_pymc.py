@@ -97,14 +97,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--coreset-size", type=int, default=500)
     parser.add_argument("--draws", type=int, default=1_000)
+    parser.add_argument("--models", nargs="*", default=None, help="run these only and keep the other lines")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks" / "interop_pymc.md")
     options = parser.parse_args()
-    lines = []
+    old = options.output.read_text().splitlines() if options.models and options.output.exists() else []
+    table = {line.split(" | ")[0].removeprefix("| "): line for line in old if line.startswith(("| PyMC", "| Bambi"))}
     for name, source in sources(options.rows):
+        if options.models is not None and name not in options.models:
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            lines.append(compare(name, source, options.coreset_size, options.draws))
-        print(lines[-1], flush=True)
+            table[name] = compare(name, source, options.coreset_size, options.draws)
+        print(table[name], flush=True)
         text = [
             "# PyMC and Bambi models on coresets against their own NUTS",
             "",
@@ -115,7 +119,7 @@ def main() -> None:
             "busy cores, compilation included; with so few rows NUTS is as fast.",
             "",
             HEADER,
-            *lines,
+            *table.values(),
             "",
             f"`python benchmarks/interop_pymc.py --rows {options.rows} --coreset-size {options.coreset_size} "
             f"--draws {options.draws}`",

@@ -42,6 +42,7 @@ from coreset_mcmc.interop.pytensor_graph import (
     with_all_rows,
 )
 from coreset_mcmc.interop.row_checks import check_rows_stand_alone
+from coreset_mcmc.interop.steady import steady_log_density
 from coreset_mcmc.model import Model
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.types import Batch, Key, Position
@@ -368,6 +369,9 @@ def _row_log_densities(model: Any, terms: Sequence[Variable]) -> list[Variable]:
 
     def one(term: Variable) -> Variable:
         unscaled = _without_scale(term)
+        steady = steady_log_density(unscaled, model.rvs_to_values.get(term))
+        if steady is not None:
+            return model.replace_rvs_by_values([steady])[0]
         if unscaled is term:
             return model.logp(vars=[term], sum=False)[0]
         return model.replace_rvs_by_values([pymc.logp(unscaled, model.rvs_to_values[term])])[0]
