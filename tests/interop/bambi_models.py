@@ -37,7 +37,7 @@ def absences(size: int) -> bmb.Model:
     return bmb.Model("daysabs ~ 0 + prog + scale(math)", data, family="negativebinomial")
 
 
-def sleepstudy(size: int) -> bmb.Model:
+def sleepstudy(size: int, *, noncentered: bool = True) -> bmb.Model:
     rng = np.random.default_rng(4)
     subject, days = rng.integers(6, size=size), rng.integers(10, size=size)
     level, slope = rng.normal(250, 20, size=6), rng.normal(10, 5, size=6)
@@ -48,7 +48,7 @@ def sleepstudy(size: int) -> bmb.Model:
             "Subject": subject.astype(str),
         }
     )
-    return bmb.Model("Reaction ~ 1 + Days + (Days | Subject)", data, categorical="Subject")
+    return bmb.Model("Reaction ~ 1 + Days + (Days | Subject)", data, categorical="Subject", noncentered=noncentered)
 
 
 MODELS = {"absences": absences, "election": election, "robust": robust, "sleepstudy": sleepstudy}
