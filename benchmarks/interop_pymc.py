@@ -119,7 +119,7 @@ def main() -> None:
             f"simulated data; PyMC {pm.__version__}. NUTS: 2 chains of {options.draws} draws on all rows; coreset: "
             f"4 chains of {2 * options.draws} draws. Largest shifts are over all parameters of a model: among so many, "
             "up to three Monte Carlo errors are expected where the posteriors are the same. Seconds are those of two "
-            "busy cores, compilation included; with so few rows NUTS is as fast.",
+            "busy cores, compilation included; with so few rows NUTS is faster.",
             "",
             "With hundreds of rows in each group Bambi's default, the non-centred parametrisation, mixes badly: chains "
             "of the slice sampler disagree (a warning says so, R-hat above 1.3) although the coreset is exact. "
