@@ -122,7 +122,7 @@ def main() -> None:
             "busy cores, compilation included; with so few rows NUTS is faster.",
             "",
             "With hundreds of rows in each group Bambi's default, the non-centred parametrisation, mixes badly: chains "
-            "of the slice sampler disagree (a warning says so, R-hat above 1.3) although the coreset is exact. "
+            "disagree (a warning says so, R-hat above 1.1) although the coreset is exact. "
             "`noncentered=False` is the cure.",
             "",
             HEADER,

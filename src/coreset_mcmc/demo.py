@@ -109,7 +109,7 @@ def _print_cost(console: Console, fitted: Fit, full_seconds: float, total_second
         f"Smallest effective sample size: [bold]{ess:,.0f}[/bold] draws, sampled in {fitted.sampling.seconds:.1f} s. "
         f"One log-likelihood of all rows takes {full_seconds * 1e3:.1f} ms here, "
         f"so the {num_evaluations:,} evaluations behind the kept draws would take "
-        f"[bold]{num_evaluations * full_seconds / 60:,.0f} minutes[/bold] on the full data with the same sampler.\n"
+        f"[bold]{num_evaluations * full_seconds:,.0f} s[/bold] on the full data with the same sampler.\n"
         f"From start to finish: [bold]{total_seconds:.0f} s[/bold], with loading and compilation."
     )
 

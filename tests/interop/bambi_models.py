@@ -1,7 +1,8 @@
 """Models of Bambi's gallery, typed anew in their smallest form, on data of any size drawn from them.
 
 Sources: the Bambi examples "Robust linear regression", "Logistic regression" (ANES), "Negative binomial regression"
-(absences of students) and "Multi-level regression" (sleep study).
+(absences of students), "Multiple linear regression" (personality and drug use) and "Multi-level regression" (sleep
+study).
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ def absences(size: int) -> bmb.Model:
     return bmb.Model("daysabs ~ 0 + prog + scale(math)", data, family="negativebinomial")
 
 
+def personality(size: int) -> bmb.Model:
+    rng = np.random.default_rng(5)
+    traits = {name: rng.normal(100, 20, size=size) for name in "ocean"}
+    drugs = 2.0 + 0.004 * traits["o"] - 0.002 * traits["c"] + 0.003 * traits["n"] + 0.6 * rng.normal(size=size)
+    return bmb.Model("drugs ~ o + c + e + a + n", pd.DataFrame({"drugs": drugs, **traits}))
+
+
 def sleepstudy(size: int, *, noncentered: bool = True) -> bmb.Model:
     rng = np.random.default_rng(4)
     subject, days = rng.integers(6, size=size), rng.integers(10, size=size)
@@ -51,4 +59,10 @@ def sleepstudy(size: int, *, noncentered: bool = True) -> bmb.Model:
     return bmb.Model("Reaction ~ 1 + Days + (Days | Subject)", data, categorical="Subject", noncentered=noncentered)
 
 
-MODELS = {"absences": absences, "election": election, "robust": robust, "sleepstudy": sleepstudy}
+MODELS = {
+    "absences": absences,
+    "election": election,
+    "personality": personality,
+    "robust": robust,
+    "sleepstudy": sleepstudy,
+}
