@@ -159,6 +159,7 @@ class LeastSquaresInfo(NamedTuple):
     best_estimate: jax.Array
     damping: jax.Array
     newton_decrement: jax.Array
+    """Distance to the mode of all rows; infinite while only that of a sample is known, NaN after the search."""
     num_evaluations: jax.Array
     status: jax.Array
 
@@ -320,7 +321,7 @@ class LeastSquares:
         start = jnp.where(found.has_converged, found.position, ravel_pytree(problem.position)[0])
         search = self._search().init(problem, start)
         moved = state._replace(phase=jnp.asarray(Phase.MODE, jnp.int32), search=search)
-        return moved, self._nothing_learned(moved, info.newton_decrement, info.num_evaluations)
+        return moved, self._nothing_learned(moved, jnp.asarray(jnp.inf), info.num_evaluations)
 
     def _nothing_learned(
         self, state: LeastSquaresState, decrement: jax.Array, num_evaluations: jax.Array
