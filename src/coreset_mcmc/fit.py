@@ -104,8 +104,6 @@ def fit(
     options = dict(locals())
     _check_counts(draws, tune, chains)
     require(isinstance(model, Model), "model", got=type(model).__name__, expected="a Model", fix="Build a cm.Model.")
-    if coreset_size == "auto":
-        return _grow(**options)
     seed = secrets.randbits(32) if random_seed is None else int(random_seed)
     start_key, pilot_key, train_key, sample_key = jax.random.split(jax.random.key(seed, impl="threefry2x32"), 4)
     data = model.data if data is None else data
@@ -116,6 +114,8 @@ def fit(
         expected="arrays with a common leading row axis",
         fix="Pass them: cm.fit(model, data).",
     )
+    if coreset_size == "auto":
+        return _grow(**{**options, "data": data})
     batch = to_batch(data)
     array_data = to_array_data(batch)
     size = array_data.size
@@ -201,9 +201,9 @@ def _grow(*, model: Model, data: Any, kl_target: float, coreset_size: Any, **opt
         fix="Leave coreset_size out.",
     )
     seed = secrets.randbits(32) if options["random_seed"] is None else int(options["random_seed"])
-    data = model.data if data is None else data
-    size = to_array_data(to_batch(data)).size if data is not None else 0
-    start = starting_positions(bound(model, to_batch(data)), jax.random.key(0), 1, options["initvals"])
+    batch = to_batch(data)
+    size = to_array_data(batch).size
+    start = starting_positions(bound(model, batch), jax.random.key(0), 1, options["initvals"])
     most = max(size // 2, 1)
     count = min(first_size(sum(leaf.size for leaf in jax.tree.leaves(start))), most)
     tried: list[tuple[int, float]] = []

@@ -29,7 +29,6 @@ last step of training finds their step size. Should none be found, slice samplin
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -39,6 +38,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.coresets.draws import Draws, collect_draws
+from coreset_mcmc.coresets.windows import Window, measure, without_nonfinite
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.sample import UniformSample
 from coreset_mcmc.data.shuffle import without_replacement
@@ -59,10 +59,8 @@ from coreset_mcmc.sampling import sample_coreset
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
 from coreset_mcmc.types import Key, Position, pytree, static
-from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
 from coreset_mcmc.weights.nonnegative import nonnegative_ridge
 from coreset_mcmc.weights.taylor import (
-    EVALUATIONS_PER_REMAINDER,
     NUM_SCORING_DRAWS,
     TaylorSums,
     num_scoring_evaluations,
@@ -104,24 +102,6 @@ class Phase:
     """What a step of training does."""
 
     SAMPLE_MODE, MODE, ROUNDS, STEP_SIZE = 0, 1, 2, 3
-
-
-class Window(NamedTuple):
-    """Equations from draws of one coreset posterior."""
-
-    values: jax.Array
-    """L (J, M), centred."""
-    totals: jax.Array
-    """T (J,), centred."""
-
-
-class Measured(NamedTuple):
-    """A window and what it took."""
-
-    window: Window
-    noise: jax.Array
-    """What the sampling of rows adds to the estimated KL on average; zero for sums over all rows."""
-    num_evaluations: jax.Array
 
 
 class LeastSquaresState(NamedTuple):
@@ -387,35 +367,6 @@ class LeastSquares:
 
         return jax.lax.cond(state.is_first, from_gaussian, from_chains) if self.starts_hot(problem) else from_chains()
 
-    def _measure(
-        self,
-        problem: Problem,
-        taylor: Any,
-        positions: Position,
-        tolerated: Callable[[jax.Array, jax.Array], jax.Array],
-    ) -> Measured:
-        """A window at these positions: sums from the sample if their noise is tolerated, over all rows otherwise.
-
-        ``tolerated(values, totals)`` is the noise in nats that may stay.
-        """
-        values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
-        num_values = self.num_draws * problem.coreset_size
-        num_full = self.num_draws * problem.data.size
-
-        def over_all_rows() -> tuple[jax.Array, jax.Array]:
-            return full_data_sums(problem.model, positions, problem.data).total, jnp.zeros(())
-
-        if not self.samples_rows(problem):
-            totals, noise = over_all_rows()
-            return Measured(Window(values, totals), noise, jnp.asarray(num_values + num_full, jnp.int64))
-        sums = taylor.sums(problem.model, positions)
-        noise = 0.5 * jnp.mean(sums.variance)
-        is_good = noise <= tolerated(values, sums.total)
-        totals, noise = jax.lax.cond(is_good, lambda: (sums.total, noise), over_all_rows)
-        num_sampled = EVALUATIONS_PER_REMAINDER * self.num_draws * taylor.factors.size
-        num_evaluations = num_values + num_sampled + jnp.where(is_good, 0, num_full)
-        return Measured(Window(values, totals), noise, num_evaluations.astype(jnp.int64))
-
     def _round(
         self, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
@@ -432,10 +383,11 @@ class LeastSquares:
             by_estimate = TOLERATED_NOISE * jnp.maximum(misfit(values, totals), self.tolerance)
             return jnp.where(is_first, FIRST_TOLERATED_NOISE, by_estimate)
 
-        measured = self._measure(problem, state.taylor, draws.positions, tolerated)
+        taylor = state.taylor if self.samples_rows(problem) else None
+        measured = measure(problem, taylor, draws.positions, tolerated)
         estimate = jnp.where(is_first, jnp.inf, misfit(*measured.window) + measured.noise)
         is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(measured.window.values))
-        window = _finite(measured.window)
+        window = without_nonfinite(measured.window)
         is_shaping = ~is_first & (state.round < NUM_SHAPING_ROUNDS)
         is_judged = ~is_first & ~is_shaping
         is_best = is_usable & (estimate < state.best_estimate)
@@ -502,12 +454,6 @@ class LeastSquares:
 
 def _dimension(position: Position) -> int:
     return sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
-
-
-def _finite(window: Window) -> Window:
-    """Equations that are not numbers say nothing: 0 w = 0."""
-    is_finite = jnp.all(jnp.isfinite(window.values), axis=1) & jnp.isfinite(window.totals)
-    return Window(jnp.where(is_finite[:, None], window.values, 0.0), jnp.where(is_finite, window.totals, 0.0))
 
 
 def _flat(positions: Position) -> jax.Array:

@@ -12,13 +12,10 @@ from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.types import Batch, pytree, static
 
 
-@pytree
-@dataclass(frozen=True)
-class UniformSample:
-    """Rows drawn uniformly from ``full_size``; sums are scaled to the full data."""
+class OnRows:
+    """What a source that only sums in its own way takes over from the rows it holds."""
 
     rows: ArrayData
-    full_size: int = static()
 
     @property
     def size(self) -> int:
@@ -26,10 +23,6 @@ class UniformSample:
 
     def take(self, indices: jax.Array) -> Batch:
         return self.rows.take(indices)
-
-    def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
-        factor = self.full_size / self.size
-        return jax.tree.map(lambda value: factor * value, self.rows.sum_over_rows(function))
 
     def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
         return self.rows.map_over_rows(function)
@@ -39,3 +32,16 @@ class UniformSample:
 
     def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
         return self.rows.argmax_over_rows(function)
+
+
+@pytree
+@dataclass(frozen=True)
+class UniformSample(OnRows):
+    """Rows drawn uniformly from ``full_size``; sums are scaled to the full data."""
+
+    rows: ArrayData
+    full_size: int = static()
+
+    def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        factor = self.full_size / self.size
+        return jax.tree.map(lambda value: factor * value, self.rows.sum_over_rows(function))

@@ -28,6 +28,7 @@ from scipy.optimize import nnls
 
 from coreset_mcmc.coresets import CoresetMCMC
 from coreset_mcmc.data import ArrayData
+from coreset_mcmc.data.sample import OnRows
 from coreset_mcmc.kernels import GaussianAutoregression
 from coreset_mcmc.models import gaussian_location
 from coreset_mcmc.models.gaussian_location import coreset_posterior
@@ -105,31 +106,15 @@ VARIANT_OF = {variant.name: variant for variant in VARIANTS}
 
 @pytree
 @dataclass(frozen=True)
-class MeanRow:
+class MeanRow(OnRows):
     """All rows of a Gaussian location model, summed through their mean: exact up to a constant in theta."""
 
     rows: ArrayData
     mean: jax.Array
     """(1, d)."""
 
-    @property
-    def size(self) -> int:
-        return self.rows.size
-
-    def take(self, indices: jax.Array) -> Batch:
-        return self.rows.take(indices)
-
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         return jax.tree.map(lambda value: self.size * value, function(self.mean))
-
-    def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
-        return self.rows.map_over_rows(function)
-
-    def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
-        return self.rows.max_over_rows(function)
-
-    def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return self.rows.argmax_over_rows(function)
 
 
 class CurveInfo(NamedTuple):
