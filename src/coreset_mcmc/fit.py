@@ -91,7 +91,8 @@ def fit(
         kernel: moves the chains. With the default method it trains and samples; with a given method it only samples,
             and the method's own kernel trains. By default a slice kernel shaped by the draws so far, or Gibbs sampling
             for the spike-and-slab regression.
-        selection: which rows enter the coreset: :class:`Uniform`, :class:`Stratified` or :class:`Given`.
+        selection: which rows enter the coreset: :class:`Uniform`, :class:`Stratified` or :class:`Given`. By default the
+            rows that matter most, chosen at the mode of a differentiable model; uniform ones otherwise.
         initvals: where chains start instead of the model's own initial position; for a model from a library, values of
             some or all of its parameters by name, on their own scale.
         dims, coords: names of dimensions and their labels, as in ArviZ, beside those of the model.
@@ -131,7 +132,8 @@ def fit(
     check_model(model, array_data, positions)
     problem = make_problem(model, array_data, selected, positions)
     kept_names = shown_names(model, problem.position, var_names)
-    plan = make_plan(problem, method, kernel, pilot_key, progressbar=progressbar)
+    keeps_rows = selection is not None
+    plan = make_plan(problem, method, kernel, pilot_key, keeps_rows=keeps_rows, progressbar=progressbar)
 
     folder = Path(checkpoint) if checkpoint is not None else None
     identity = checkpoints.fingerprint(model, plan.method, plan.problem, seed) if folder else ""
@@ -154,7 +156,7 @@ def fit(
         num_steps=tune + draws,
         progressbar=progressbar,
         description="sampling",
-        checkpoint=checkpoints.Checkpoint(folder / "sampling.npz") if folder else None,
+        checkpoint=checkpoints.Checkpoint(folder / "sampling.npz") if folder and not training.is_interrupted else None,
         fingerprint=checkpoints.fingerprint(identity, trained.sampler, trained.problem) if folder else "",
     )
     num_discarded = min(tune, max(sampling.num_steps - 1, 0))
@@ -241,10 +243,23 @@ class Plan(NamedTuple):
     pilot: Pilot | None
 
 
-def make_plan(problem: Problem, method: Method | None, kernel: Kernel | None, key: Key, *, progressbar: bool) -> Plan:
-    """Check that the method can work, and find a kernel for a method that wants one and was given none."""
+def make_plan(
+    problem: Problem,
+    method: Method | None,
+    kernel: Kernel | None,
+    key: Key,
+    *,
+    keeps_rows: bool = False,
+    progressbar: bool = False,
+) -> Plan:
+    """Check that the method can work, and find a kernel for a method that wants one and was given none.
+
+    ``keeps_rows``: the rows of the problem are the user's choice, which no method replaces by its own.
+    """
     if method is None:
         method, kernel = LeastSquares(kernel=kernel), None
+    if isinstance(method, LeastSquares) and keeps_rows:
+        method = replace(method, chooses_rows=False)
     check_needs(method.name, method.needs, problem, methods_that_work(problem.model, problem.position))
     if isinstance(method, SparseVI) and method.coreset_size is None:
         method = replace(method, coreset_size=problem.coreset_size)

@@ -14,8 +14,10 @@ kept and the damping falls, otherwise the best weights so far are tried again wi
 says when to stop, too.
 
 A differentiable model gets a hot start: damped Newton steps to the mode of the full posterior, a first window of draws
-from a widened Laplace approximation, one solve. Other models, and those without a mode, start from the chains under
-the initial weights, which move nothing until their window has shaped the kernel.
+from a widened Laplace approximation, one solve. There the rows of the coreset are chosen, too, by how much they matter
+(:mod:`coreset_mcmc.weights.influence`), unless somebody else has chosen them. Other models, and those without a mode,
+keep the rows they were given and start from the chains under the initial weights, which move nothing until their window
+has shaped the kernel.
 
 With very many rows the search begins on a sample of them, and the sums of a window come from second-order control
 variates (:mod:`coreset_mcmc.weights.taylor`) wherever their standard error is small beside the estimated KL. What is
@@ -58,7 +60,8 @@ from coreset_mcmc.problem import Problem
 from coreset_mcmc.sampling import sample_coreset
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
-from coreset_mcmc.types import Key, Position, pytree, static
+from coreset_mcmc.types import Batch, Key, Position, pytree, static
+from coreset_mcmc.weights.influence import NUM_INFLUENCE_DRAWS, influential_rows
 from coreset_mcmc.weights.nonnegative import nonnegative_ridge
 from coreset_mcmc.weights.taylor import (
     NUM_SCORING_DRAWS,
@@ -112,6 +115,10 @@ class LeastSquaresState(NamedTuple):
     """The Newton search of a hot start; empty without one."""
     taylor: Any
     """The control variates; empty without them, and of no use before the mode is found."""
+    indices: jax.Array
+    """Row numbers of the coreset (M,)."""
+    rows: Batch
+    """The rows themselves."""
     weights: jax.Array
     """To be tried in the next round."""
     best_weights: jax.Array
@@ -162,6 +169,8 @@ class LeastSquares:
         max_newton_steps: after so many without a mode, go on without.
         subsample_size: rows behind control variates, which a hot start with eight times as many rows or more uses
             instead of all of them where their error allows; ``None`` for all rows always.
+        chooses_rows: whether a hot start chooses the rows of the coreset by their influence, in place of those of the
+            problem. ``fit`` sets it to False for rows that its user has selected.
     """
 
     kernel: Kernel | None = None
@@ -173,6 +182,7 @@ class LeastSquares:
     discard: float = static(default=0.2)
     max_newton_steps: int = 50
     subsample_size: int | None = static(default=8_192)
+    chooses_rows: bool = static(default=True)
 
     name = "least-squares"
     takes_few_steps = True
@@ -234,6 +244,8 @@ class LeastSquares:
             phase=jnp.asarray(phase if self.starts_hot(problem) else Phase.ROUNDS, jnp.int32),
             search=self._search().init(problem) if self.starts_hot(problem) else (),
             taylor=self._no_taylor(problem) if self.samples_rows(problem) else (),
+            indices=problem.indices,
+            rows=problem.rows,
             weights=weights,
             best_weights=weights,
             best_estimate=jnp.asarray(jnp.inf),
@@ -249,6 +261,7 @@ class LeastSquares:
         )
 
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        problem = replace(problem, indices=state.indices, rows=state.rows)
         phases = {
             Phase.SAMPLE_MODE: lambda: self._sample_mode(state, problem),
             Phase.MODE: lambda: self._newton_step(key, state, problem),
@@ -267,7 +280,8 @@ class LeastSquares:
         return f"{info.newton_decrement[-1]:.2g} sd from the mode" if is_searching else "looking for the posterior"
 
     def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
-        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(state.best_weights))
+        problem = replace(problem, indices=jnp.asarray(state.indices), rows=jax.tree.map(jnp.asarray, state.rows))
+        coreset = SelectedRows(np.asarray(state.indices), np.asarray(state.best_weights))
         chosen = kernel or self._kernel(jnp.asarray(state.scale))
         if kernel is None and bool(jnp.isfinite(state.step_size)):
             chosen = WhitenedHMC(jnp.asarray(state.scale), jnp.asarray(state.step_size))
@@ -335,18 +349,25 @@ class LeastSquares:
         self, key: Key, state: LeastSquaresState, search: NewtonSearchState, problem: Problem
     ) -> tuple[LeastSquaresState, jax.Array]:
         gaussian = approximation_at(search)
-        noise_key, sample_key = jax.random.split(key)
-        noise = jax.random.normal(noise_key, (max(self.num_chains, NUM_SCORING_DRAWS), gaussian.mean.shape[0]))
-        taylor, num_evaluations = state.taylor, 0
+        noise_key, sample_key, row_key = jax.random.split(key, 3)
+        num_positions = max(self.num_chains, NUM_SCORING_DRAWS, NUM_INFLUENCE_DRAWS)
+        noise = jax.random.normal(noise_key, (num_positions, gaussian.mean.shape[0]))
+        positions = jax.vmap(ravel_pytree(problem.position)[1])(gaussian.draws(noise))
+        num_evaluations = 0
+        if self.chooses_rows:
+            some = jax.tree.map(lambda leaf: leaf[:NUM_INFLUENCE_DRAWS], positions)
+            indices, weights = influential_rows(row_key, problem, some, problem.coreset_size)
+            rows = problem.data.take(indices)
+            state = state._replace(indices=indices, rows=rows, weights=weights, best_weights=weights)
+            num_evaluations += NUM_INFLUENCE_DRAWS * problem.data.size
         if self.samples_rows(problem):
             assert self.subsample_size is not None
             scoring = WIDENING * noise[:NUM_SCORING_DRAWS] @ gaussian.scale_factor.T
             taylor = taylor_sums(sample_key, problem, gaussian.mean, search.derivatives, scoring, self.subsample_size)
-            num_evaluations = num_scoring_evaluations(problem.data.size)
-        starts = jax.vmap(ravel_pytree(problem.position)[1])(gaussian.draws(noise[: self.num_chains]))
-        moved = state._replace(
-            taylor=taylor, best_positions=starts, scale=gaussian.scale_factor, is_first=jnp.array(True)
-        )
+            state = state._replace(taylor=taylor)
+            num_evaluations += num_scoring_evaluations(problem.data.size)
+        starts = jax.tree.map(lambda leaf: leaf[: self.num_chains], positions)
+        moved = state._replace(best_positions=starts, scale=gaussian.scale_factor, is_first=jnp.array(True))
         return moved, jnp.asarray(num_evaluations, jnp.int64)
 
     def _draw(self, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
