@@ -63,6 +63,7 @@ def marginal(draws: np.ndarray, axes: Axes, *, probability: float) -> None:
         count = min(np.histogram_bin_edges(values, "fd").size, MOST_BARS)
         heights, edges = np.histogram(values, bins=max(count, 10))
         axes.stairs(heights / values.size, edges, fill=True, color=FAINT)
+        axes.locator_params(axis="x", nbins=5)
     low, high = np.quantile(values, [tail, 1.0 - tail])
     axes.hlines(0.0, low, high, color=INK, linewidth=4)
     axes.plot(values.mean(), 0.0, "o", color=PAPER, markeredgecolor=INK, markersize=6, clip_on=False, zorder=3)
@@ -99,12 +100,13 @@ def training(fit: Fit, axes: Axes) -> None:
         _label_decades(axes, np.concatenate([values for _, values in drawn.values()]))
         axes.legend(frameon=False, fontsize=8)
     axes.set_xlim(left=0)
+    axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("training steps")
 
 
 def _training_series(fit: Fit) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Steps and values above zero of what training reports; of an estimate that stays, its first step."""
-    history: Any = fit.posterior.get("training", {})
+    history: Any = fit.posterior["training"] if "training" in fit.posterior else {}  # noqa: SIM401
     series = {}
     for name in ("newton_decrement", "kl_estimate"):
         if name in history:

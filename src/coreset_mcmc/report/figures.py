@@ -1,4 +1,4 @@
-"""The figures of a report, small enough for a phone: each is about 400 pixels wide and grows with the page."""
+"""The figures of a report, small enough for a phone: each is at most 360 pixels wide and grows with the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coreset_mcmc.report.svg import new_figure, to_svg
 from coreset_mcmc.report.wording import clean, number
 from coreset_mcmc.result import Fit
 
-WIDTH, HEIGHT = 420.0, 250.0
+WIDTH, HEIGHT = 360.0, 220.0
 SMALL_WIDTH, SMALL_HEIGHT = 270.0, 130.0
 ROW_HEIGHT, PANEL_HEIGHT = 17.0, 34.0
 MOST_INTERVALS, MOST_PANELS = 60, 24
@@ -48,7 +48,8 @@ def forest(parameters: Parameters) -> Drawing:
         axes.spines["left"].set_visible(False)
     return Drawing(
         to_svg(figure, name="forest", label=f"Intervals of {_names(parameters, places)}"),
-        "Median (circle), 50 % interval (thick) and 89 % interval (thin) of each parameter.",
+        "Median (circle), 50 % interval (thick) and 89 % interval (thin) of each parameter."
+        + (" Parameters of very different scale have axes of their own." if len(panels) > 1 else ""),
     )
 
 
@@ -57,13 +58,13 @@ def _panels_of_like_scale(parameters: Parameters, places: Sequence[int]) -> list
     panels: list[list[int]] = []
     lows, highs = (parameters.summary[name].to_numpy(dtype=float) for name in (LOW, HIGH))
 
-    def fits(panel: list[int]) -> bool:
+    def is_readable(panel: list[int]) -> bool:
         widths = highs[panel] - lows[panel]
-        return float(np.max(highs[panel]) - np.min(lows[panel])) <= WIDEST_RATIO * float(np.min(widths[widths > 0]))
+        narrowest = np.min(widths, where=widths > 0, initial=np.inf)
+        return bool(np.max(highs[panel]) - np.min(lows[panel]) <= WIDEST_RATIO * narrowest)
 
     for place in places:
-        is_point = not highs[place] > lows[place]
-        joined = next((panel for panel in panels if not is_point and fits([*panel, place])), None)
+        joined = next((panel for panel in panels if is_readable([*panel, place])), None)
         if joined is None:
             panels.append([place])
         else:

@@ -4,9 +4,9 @@ For draws theta_s of the posterior and rows n, y_ns ~ p(y | x_n, theta_s) are S 
 in the same few bins as the data, and the central 89 % of the S values of a bin is what the model expects there.
 
 - A continuous response or a count: the share of rows whose response falls into each bin.
-- A response of 0 and 1: rows are put into bins of equal size by their predicted probability, and each bin shows the
-  share of ones. The bins come from one half of the draws and the replicated shares from the other: with the same draws
-  for both, noise in the predicted probabilities would look like wrong calibration.
+- A response of 0 and 1: rows are put into bins of about equal size by their predicted probability, and each bin shows
+  the share of ones. The predicted probability is the mean of other replicated data sets than those that are shown:
+  with the same ones for both, their noise would look like wrong calibration.
 
 Only a sample of rows and draws is used, so that memory does not grow with the data.
 """
@@ -28,6 +28,8 @@ Kind = Literal["continuous", "count", "binary"]
 BAND = (0.055, 0.5, 0.945)
 """The median and an interval of 89 % of the replicated data."""
 MOST_BINS, CALIBRATION_BINS = 30, 10
+CALIBRATION_DRAWS = 400
+"""Replicated data sets whose mean is the predicted probability of a row."""
 TAIL = 0.005
 """Share of values at each end that the outermost bins collect."""
 
@@ -88,7 +90,7 @@ def predictive_check(
     data = fit.data if data is None else data
     places, batch = _sample(data, len(values), rows, seed)
     name = name or _response_name(fit, batch)
-    made = fit.predict(batch, draws=2 * draws, quantiles=None, var_names=name, random_seed=seed)
+    made = fit.predict(batch, draws=draws, quantiles=None, var_names=name, random_seed=seed)
     replicated = made["posterior_predictive"][name].to_numpy()[0]
     require(
         replicated.ndim == 2,
@@ -97,7 +99,17 @@ def predictive_check(
         expected="one number for each row",
         fix="Check such responses with fit.predict.",
     )
-    kind, edges, shares, predicted = _summarised(values[places], replicated.astype(float))
+    chosen, replicated = values[places], replicated.astype(float)
+    kind = _kind(chosen, replicated)
+    if kind == "binary":
+        means = fit.predict(batch, draws=CALIBRATION_DRAWS, quantiles=(), var_names=name, random_seed=seed + 1)
+        probabilities = means["posterior_predictive"][name].sel(statistic="mean").to_numpy()
+        edges, groups = _calibration_bins(probabilities)
+        shares, predicted = _shares_of_ones(chosen[None], groups)[0], _shares_of_ones(replicated, groups)
+    else:
+        edges = (_whole_edges if kind == "count" else _even_edges)(chosen, replicated)
+        shares = _shares_of_rows(chosen, edges)
+        predicted = np.stack([_shares_of_rows(row, edges) for row in replicated])
     return PredictiveCheck(
         kind=kind,
         name=name,
@@ -153,22 +165,16 @@ def _response_name(fit: Fit, batch: Any) -> str:
     return known[0]
 
 
-def _summarised(observed: np.ndarray, replicated: np.ndarray) -> tuple[Kind, np.ndarray, np.ndarray, np.ndarray]:
-    """Kind, edges, observed (B,) and replicated (S, B) values of the bins; ``replicated`` is (S, rows)."""
-    is_whole = bool(np.all(observed == np.round(observed)) and np.all(replicated == np.round(replicated)))
-    if is_whole and {*np.unique(observed), *np.unique(replicated)} <= {0.0, 1.0}:
-        edges, places = _calibration_bins(replicated[::2].mean(axis=0))
-        shares = _shares_of_ones(observed[None], places)[0]
-        return "binary", edges, shares, _shares_of_ones(replicated[1::2], places)
-    replicated = replicated[::2]
-    edges = (_whole_edges if is_whole else _even_edges)(observed, replicated)
+def _kind(observed: np.ndarray, replicated: np.ndarray) -> Kind:
+    """A model may make broken numbers of whole ones, so that both decide."""
+    if not (np.all(observed == np.round(observed)) and np.all(replicated == np.round(replicated))):
+        return "continuous"
+    return "binary" if {*np.unique(observed), *np.unique(replicated)} <= {0.0, 1.0} else "count"
+
+
+def _shares_of_rows(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     inner = edges[1:-1]
-
-    def shares_of(values: np.ndarray) -> np.ndarray:
-        return np.bincount(np.searchsorted(inner, values, side="right"), minlength=inner.size + 1) / values.size
-
-    kind: Kind = "count" if is_whole else "continuous"
-    return kind, edges, shares_of(observed), np.stack([shares_of(values) for values in replicated])
+    return np.bincount(np.searchsorted(inner, values, side="right"), minlength=inner.size + 1) / values.size
 
 
 def _calibration_bins(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -51,7 +51,7 @@ def beside(value: float, spread: float) -> str:
     decimals = 1 - math.floor(math.log10(spread))
     if decimals > 6 or abs(value) >= 1e9:
         return number(value, 4)
-    return f"{value:,.{max(decimals, 0)}f}"
+    return f"{value:z,.{max(decimals, 0)}f}"
 
 
 def shown(value: Any) -> str:
