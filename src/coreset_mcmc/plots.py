@@ -83,38 +83,36 @@ def trace(draws: np.ndarray, axes: Axes) -> int:
     return stride
 
 
-def has_training(fit: Fit) -> bool:
-    """Whether training left something that :func:`training` can draw."""
-    return any(series.size for _, series in _training_series(fit).values())
+TRAINING = {
+    "newton_decrement": ("distance to the mode (sd)", "s-", FAINT),
+    "kl_estimate": ("estimated KL (nats)", "o-", ACCENT),
+}
+"""What :func:`training` draws: label, marker and colour."""
 
 
 def training(fit: Fit, axes: Axes) -> None:
     """The search for the mode, if there was one, and the estimated KL of the weights tried after it."""
-    looks = {"newton_decrement": ("s-", FAINT), "kl_estimate": ("o-", ACCENT)}
-    labels = {"newton_decrement": "distance to the mode (sd)", "kl_estimate": "estimated KL (nats)"}
-    drawn = {name: series for name, series in _training_series(fit).items() if series[1].size}
-    for name, (steps, values) in drawn.items():
-        marker, colour = looks[name]
-        axes.semilogy(steps, values, marker, color=colour, label=labels[name])
-    if drawn:
-        _label_decades(axes, np.concatenate([values for _, values in drawn.values()]))
+    series = training_series(fit)
+    for name, (steps, values) in series.items():
+        label, marker, colour = TRAINING[name]
+        axes.semilogy(steps, values, marker, color=colour, label=label)
+    if series:
+        _label_decades(axes, np.concatenate([values for _, values in series.values()]))
         axes.legend(frameon=False, fontsize=8)
     axes.set_xlim(left=0)
     axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("training steps")
 
 
-def _training_series(fit: Fit) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Steps and values above zero of what training reports; of an estimate that stays, its first step."""
-    history: Any = fit.posterior["training"] if "training" in fit.posterior else {}  # noqa: SIM401
+def training_series(fit: Fit) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Steps and positive values of what training reported; of an estimate that stays for a while, its first step."""
+    history = fit.posterior["training"].data_vars if "training" in fit.posterior else {}
     series = {}
-    for name in ("newton_decrement", "kl_estimate"):
-        if name in history:
-            values = history[name].to_numpy()
-            is_shown = np.isfinite(values) & (values > 0)
-            if name == "kl_estimate":
-                is_shown &= values != np.concatenate([[np.nan], values[:-1]])
-            steps = np.flatnonzero(is_shown)
+    for name in TRAINING:
+        values = history[name].to_numpy() if name in history else np.zeros(0)
+        is_new = values != np.concatenate([[np.nan], values[:-1]])[: values.size]
+        steps = np.flatnonzero(np.isfinite(values) & (values > 0) & is_new)
+        if steps.size:
             series[name] = (steps + 1, values[steps])
     return series
 

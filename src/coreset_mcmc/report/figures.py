@@ -13,7 +13,7 @@ from coreset_mcmc.plots import ACCENT, FAINT, INK
 from coreset_mcmc.report.parameters import HIGH, LOW, PROBABILITY, Parameters
 from coreset_mcmc.report.predictive_check import PredictiveCheck
 from coreset_mcmc.report.svg import new_figure, to_svg
-from coreset_mcmc.report.wording import clean, number
+from coreset_mcmc.report.wording import clean, label, number
 from coreset_mcmc.result import Fit
 
 WIDTH, HEIGHT = 360.0, 220.0
@@ -43,7 +43,7 @@ def forest(parameters: Parameters) -> Drawing:
     grid = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": ratios})[:, 0]
     for axes, panel in zip(grid, panels, strict=True):
         draws = np.stack([parameters.draws(place).ravel() for place in panel], axis=1)
-        plots.intervals(draws, [parameters.name(place, 32) for place in panel], axes, probability=PROBABILITY)
+        plots.intervals(draws, [parameters.name(place, 28) for place in panel], axes, probability=PROBABILITY)
         axes.set_ylim(-0.7, len(panel) - 0.3)
         axes.spines["left"].set_visible(False)
     return Drawing(
@@ -78,7 +78,7 @@ def marginals(parameters: Parameters, places: Sequence[int]) -> list[Drawing]:
     for place in places:
         figure, axes = _small()
         plots.marginal(parameters.draws(place), axes, probability=PROBABILITY)
-        axes.set_title(parameters.name(place, 36))
+        axes.set_title(parameters.name(place, 34))
         svg = to_svg(figure, name=f"marginal-{place}", label=f"Posterior of {parameters.name(place)}")
         drawings.append(Drawing(svg, "", is_small=True))
     return drawings
@@ -90,21 +90,29 @@ def traces(parameters: Parameters, places: Sequence[int]) -> tuple[list[Drawing]
     for place in places:
         figure, axes = _small()
         stride = plots.trace(parameters.draws(place), axes)
-        axes.set_title(parameters.name(place, 36))
+        axes.set_title(parameters.name(place, 34))
         svg = to_svg(figure, name=f"trace-{place}", label=f"Draws of {parameters.name(place)} of each chain")
         drawings.append(Drawing(svg, "", is_small=True))
     return drawings, stride
 
 
-def training(fit: Fit) -> Drawing:
-    """What training reported from step to step."""
+TRAINING_CAPTIONS = {
+    "newton_decrement": "Distance to the most likely parameters during the search for them.",
+    "kl_estimate": "Estimated distance (KL) between the posterior of the chosen rows and that of all rows while their "
+    "weights were trained.",
+}
+
+
+def training(fit: Fit) -> Drawing | None:
+    """What training reported from step to step, if it is anything to be drawn."""
+    series = plots.training_series(fit)
+    if not series:
+        return None
     figure, axes = _large()
     plots.training(fit, axes)
-    return Drawing(
-        to_svg(figure, name="training", label="Estimated KL against training steps"),
-        "Estimated distance between the posterior of the chosen rows and that of all rows while weights were trained, "
-        "and before it the distance to the most likely parameters, if there was such a search. Lower is better.",
-    )
+    caption = " ".join([*(TRAINING_CAPTIONS[name] for name in series), "Lower is better."])
+    names = " and ".join(plots.TRAINING[name][0] for name in series)
+    return Drawing(to_svg(figure, name="training", label=f"{names} against training steps"), caption)
 
 
 def weights(fit: Fit) -> Drawing:
@@ -113,8 +121,8 @@ def weights(fit: Fit) -> Drawing:
     plots.weights(fit, axes)
     axes.set_ylim(bottom=0.0)
     axes.set_xlim(left=0.0)
-    label = f"Sorted weights of {fit.coreset.size} rows"
-    return Drawing(to_svg(figure, name="weights", label=label), "Weights of the chosen rows, largest first.")
+    text = f"Sorted weights of {fit.coreset.size} rows"
+    return Drawing(to_svg(figure, name="weights", label=text), "Weights of the chosen rows, largest first.")
 
 
 def predictive(check: PredictiveCheck) -> Drawing:
@@ -130,8 +138,8 @@ def predictive(check: PredictiveCheck) -> Drawing:
         "continuous": "Observed share of rows in bins of the response, and what the model expects (band: 89 % of "
         "replicated data). The outermost bins hold all values beyond.",
     }
-    label = f"Observed and replicated values of {clean(check.name, 60)}"
-    return Drawing(to_svg(figure, name="predictive", label=label), words[check.kind])
+    text = f"Observed and replicated values of {clean(check.name, 60)}"
+    return Drawing(to_svg(figure, name="predictive", label=text), words[check.kind])
 
 
 def _calibration(check: PredictiveCheck, axes: Any) -> None:
@@ -156,7 +164,7 @@ def _shares(check: PredictiveCheck, axes: Any) -> None:
         axes.stairs(high, check.edges, baseline=low, fill=True, color=FAINT, label="expected")
         axes.stairs(check.observed, check.edges, color=ACCENT, linewidth=1.5, label="observed")
     axes.set_ylim(bottom=0.0)
-    axes.set_xlabel(clean(check.name, 60))
+    axes.set_xlabel(label(check.name, 40))
     axes.set_ylabel("share of rows")
 
 

@@ -18,6 +18,7 @@ from coreset_mcmc.report.wording import clean, number
 from coreset_mcmc.result import Fit
 
 TEMPLATE = "report.html"
+LONGEST_NOTE = 2_000
 
 
 def require_installed() -> None:
@@ -73,7 +74,7 @@ def _context(content: Content) -> dict[str, Any]:
         "traces": traces,
         "stride": stride,
         "fit": fit,
-        "training": figures.training(fit) if plots.has_training(fit) else None,
+        "training": figures.training(fit),
         "weights": figures.weights(fit) if fit.has_coreset else None,
         "coreset_words": _coreset_words(fit) if fit.has_coreset else "",
         "rows": rows,
@@ -88,12 +89,12 @@ def _context(content: Content) -> dict[str, Any]:
 
 def _notes(content: Content) -> list[str]:
     """The caller's, and the fit's own warnings that are not among them."""
-    notes = [clean(note, 2_000) for note in content.notes]
+    notes = [clean(note, LONGEST_NOTE) for note in content.notes]
     tree = content.fit.posterior
     found = list(coreset_warnings(content.fit.kl_estimate))
     if "sample_stats" in tree and "diverging" in tree["sample_stats"]:
         found = [*sampling_warnings(tree), *found]
-    return notes + [note for note in map(clean, found) if note not in notes]
+    return notes + [note for note in (clean(text, LONGEST_NOTE) for text in found) if note not in notes]
 
 
 def _coreset_words(fit: Fit) -> str:

@@ -7,13 +7,14 @@ the rest to the first ones. How badly a parameter mixed is measured in units of 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from coreset_mcmc.diagnostics import MAX_RHAT, MIN_ESS_PER_CHAIN
-from coreset_mcmc.report.wording import clean
+from coreset_mcmc.report.wording import label
 from coreset_mcmc.result import Fit
 
 PROBABILITY = 0.89
@@ -31,7 +32,9 @@ class Parameters:
 
     @classmethod
     def of(cls, fit: Fit) -> Parameters:
-        return cls(fit, fit.summary(round_to="none", ci_prob=PROBABILITY, ci_kind="eti"))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)  # R-hat of a parameter that never moves is NaN
+            return cls(fit, fit.summary(round_to="none", ci_prob=PROBABILITY, ci_kind="eti"))
 
     @property
     def count(self) -> int:
@@ -51,7 +54,7 @@ class Parameters:
         return MIN_ESS_PER_CHAIN * self.num_chains
 
     def name(self, place: int, longest: int = 60) -> str:
-        return clean(self.summary.index[place], longest)
+        return label(self.summary.index[place], longest)
 
     def draws(self, place: int) -> np.ndarray:
         """(chains, draws) of the parameter at a place of the summary."""

@@ -1,7 +1,8 @@
 """Numbers and values as short, safe text.
 
-Names and values come from data files. Characters that no page can hold (controls, halves of surrogate pairs) become the
-replacement character; escaping for HTML is left to the template and for SVG to the writer of XML.
+Names and values come from data files. Characters that no page can hold (controls, halves of surrogate pairs) or that
+reach beyond their own text (changes of direction) become the replacement character; escaping for HTML is left to the
+template and for SVG to the writer of XML.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ MOST_CHARACTERS = 300
 MOST_ITEMS = 20
 NOTHING = "\u2013"
 """A dash for a value that is not there."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: object, longest: int = MOST_CHARACTERS) -> str:
     """Text on one line without characters that break a page, cut off at ``longest``."""
     line = _CONTROLS.sub("\ufffd", " ".join(str(text).split()))
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+
+
+def label(text: object, longest: int) -> str:
+    """A name for a figure: cut in the middle, because names that begin alike often differ at their ends."""
+    line = clean(text)
+    if len(line) <= longest:
+        return line
+    end = longest // 2
+    return f"{line[: longest - end - 1]}…{line[len(line) - end :]}"
 
 
 def number(value: Any, digits: int = 3) -> str:
