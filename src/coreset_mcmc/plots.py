@@ -59,6 +59,7 @@ def marginal(draws: np.ndarray, axes: Axes, *, probability: float) -> None:
         shares = [np.mean(values == level) for level in levels]
         axes.bar(levels, shares, width=0.8, color=FAINT)
         axes.set_xticks(levels[:: max(1, levels.size // 6)])
+        axes.set_xlim(levels[0] - 1.0, levels[-1] + 1.0)
     else:
         count = min(np.histogram_bin_edges(values, "fd").size, MOST_BARS)
         heights, edges = np.histogram(values, bins=max(count, 10))

@@ -160,6 +160,16 @@ def test_several_responses_need_a_name():
     assert predictive_check(replace(fit, model=named), observed("continuous")).name == "y"
 
 
+def test_the_response_is_what_the_model_observes_unless_given():
+    fit = fit_of("continuous")
+    observing = replace(fit, model=replace(fit.model, observed=("y",)))
+    by_default, given = predictive_check(observing), predictive_check(observing, X)
+    assert np.array_equal(by_default.observed, given.observed)
+    assert by_default.num_data_rows == SIZE
+    with pytest.raises(InputError, match="does not say which data 'y' are"):
+        predictive_check(fit)
+
+
 @pytest.mark.parametrize("kind", DRAWS)
 def test_each_kind_is_drawn(kind):
     check = predictive_check(fit_of(kind), observed(kind), rows=500)

@@ -65,7 +65,7 @@ class PredictiveCheck:
 
 def predictive_check(
     fit: Fit,
-    observed: Any,
+    observed: Any = None,
     *,
     rows: int = 20_000,
     draws: int = 100,
@@ -77,7 +77,7 @@ def predictive_check(
 
     Args:
         fit: of a model that can make new responses.
-        observed: the response (N,) of all rows, as numbers.
+        observed: the response (N,) of all rows, as numbers; by default what the model observes.
         rows: how many rows are used at most, chosen at random.
         draws: how many replicated data sets the intervals rest on.
         name: of the response in the model, if it has several.
@@ -86,12 +86,20 @@ def predictive_check(
     """
     require_count("rows", rows, at_least=1, fix="20 000 rows show as much as a picture can.")
     require_count("draws", draws, at_least=10, fix="An interval of replicated data needs at least ten of them.")
-    values = _checked(observed)
-    data = fit.data if data is None else data
-    places, batch = _sample(data, len(values), rows, seed)
-    name = name or _response_name(fit, batch)
+    given = None if observed is None else _checked(observed)
+    places, batch, num_data_rows = _sample(fit.data if data is None else data, given, rows, seed)
+    responses = {} if fit.model is None else observed_of(fit.model, batch)
+    name = name or _only_name(fit, batch, list(responses))
+    require(
+        given is not None or name in responses,
+        "observed response",
+        got=f"none, and the model does not say which data {name!r} are",
+        expected="the response of each row",
+        fix="Pass it: predictive_check(fit, table['y']).",
+    )
+    chosen = given[places] if given is not None else _checked(responses[name])
     made = fit.predict(batch, draws=draws, quantiles=None, var_names=name, random_seed=seed)
-    replicated = made["posterior_predictive"][name].to_numpy()[0]
+    replicated = made["posterior_predictive"][name].to_numpy()[0].astype(float)
     require(
         replicated.ndim == 2,
         f"response {name!r}",
@@ -99,12 +107,10 @@ def predictive_check(
         expected="one number for each row",
         fix="Check such responses with fit.predict.",
     )
-    chosen, replicated = values[places], replicated.astype(float)
     kind = _kind(chosen, replicated)
     if kind == "binary":
         means = fit.predict(batch, draws=CALIBRATION_DRAWS, quantiles=(), var_names=name, random_seed=seed + 1)
-        probabilities = means["posterior_predictive"][name].sel(statistic="mean").to_numpy()
-        edges, groups = _calibration_bins(probabilities)
+        edges, groups = _calibration_bins(means["posterior_predictive"][name].sel(statistic="mean").to_numpy())
         shares, predicted = _shares_of_ones(chosen[None], groups)[0], _shares_of_ones(replicated, groups)
     else:
         edges = (_whole_edges if kind == "count" else _even_edges)(chosen, replicated)
@@ -117,7 +123,7 @@ def predictive_check(
         observed=shares,
         predicted=np.quantile(predicted, BAND, axis=0),
         num_rows=places.size,
-        num_data_rows=len(values),
+        num_data_rows=num_data_rows,
         num_draws=len(predicted),
     )
 
@@ -128,7 +134,7 @@ def _checked(observed: Any) -> np.ndarray:
     require(
         bool(is_number and np.all(np.isfinite(values))),
         "observed response",
-        got=f"{values.dtype} of shape {values.shape}",
+        got=f"{values.dtype} of shape {values.shape}" + (", some not finite" if is_number else ""),
         expected="one finite number for each row",
         fix="Pass the response as the model sees it.",
     )
@@ -136,25 +142,23 @@ def _checked(observed: Any) -> np.ndarray:
 
 
 @double_precision
-def _sample(data: Any, size: int, most: int, seed: int) -> tuple[np.ndarray, Any]:
-    """Row numbers in order, and those rows."""
+def _sample(data: Any, observed: np.ndarray | None, most: int, seed: int) -> tuple[np.ndarray, Any, int]:
+    """Row numbers in order, those rows, and how many rows there are."""
     source = rows_of(data, "predictive check")
     require(
-        source.size == size,
+        observed is None or len(observed) == source.size,
         "observed response",
-        got=f"{size} values",
+        got=f"{0 if observed is None else len(observed)} values",
         expected=f"one for each of the {source.size} rows",
         fix="Pass the response of the rows that were fitted, in their order.",
     )
-    places = np.sort(np.random.default_rng(seed).choice(size, min(size, most), replace=False))
-    return places, source.take(jnp.asarray(places))
+    places = np.sort(np.random.default_rng(seed).choice(source.size, min(source.size, most), replace=False))
+    return places, source.take(jnp.asarray(places)), source.size
 
 
-def _response_name(fit: Fit, batch: Any) -> str:
-    model = fit.model
-    known = list(observed_of(model, batch)) if model is not None else []
-    if not known:
-        known = [str(name) for name in fit.predict(batch, draws=1)["posterior_predictive"].data_vars]
+def _only_name(fit: Fit, batch: Any, responses: list[str]) -> str:
+    """Of the response that the model observes, or else of all that it can make."""
+    known = responses or [str(name) for name in fit.predict(batch, draws=1)["posterior_predictive"].data_vars]
     require(
         len(known) == 1,
         "response",

@@ -20,13 +20,13 @@ HEADLINES = {
 }
 MEASURES = {
     "kl_estimate": ("Estimated distance from the posterior of all rows (KL, nats)", "0 is no difference at all"),
-    "pareto_k": ("Pareto k-hat", "below 0.7 the draws can be corrected to all rows"),
-    "effective_draws": ("Effective draws after that correction", "close to the number of draws is good"),
-    "num_draws": ("Draws that were checked", ""),
+    "pareto_k": ("Pareto k-hat", "below 0.7 the draws can be corrected to those of all rows"),
+    "num_draws": ("Draws compared with all rows", ""),
+    "effective_draws": ("Effective draws after a correction", "close to their number is good"),
     "rhat_across_coresets": ("R-hat across different choices of rows", "1 is full agreement"),
-    "largest_shift": ("Largest shift of a parameter", "in standard deviations of its posterior"),
+    "largest_shift": ("Largest shift of a mean with other rows", "in standard deviations of the posterior"),
     "effective_rows": ("Effective rows", "as many rows of equal weight would be as concentrated"),
-    "size_sensitivity": ("Change with the number of rows", "close to 0 is good"),
+    "size_sensitivity": ("Estimated distance with half as many rows (KL, nats)", "small if there are rows to spare"),
     "seconds": ("Seconds that the checks took", ""),
     "num_evaluations": ("Log-likelihoods of single rows in the checks", ""),
 }
@@ -126,7 +126,8 @@ def in_plain_words(fit: Fit) -> str:
     coreset = fit.coreset
     text = (
         f"The data have {number(coreset.num_rows)} rows. To save time, {number(coreset.size)} of them were chosen and "
-        "given weights, so that together they say nearly the same about the parameters as all rows do (a coreset)."
+        "given weights, so that together they should say nearly the same about the parameters as all rows do (a "
+        "coreset)."
     )
     if "law" in fit.settings:
         return f"{text} The draws were then brought to all rows ({clean(fit.settings['law'])})."
