@@ -93,7 +93,8 @@ def made_trust(verdict: str = "good", **changes: Any) -> SimpleNamespace:
 
 
 def made_content(**changes: Any) -> Content:
-    options = {"title": "y ~ x", "fit": made_fit(), "trust": made_trust()} | changes
+    """One parameter, so that there are few figures to draw, and a good verdict."""
+    options = {"title": "y ~ x", "fit": made_fit({"theta": normal_draws()}), "trust": made_trust()} | changes
     return Content(**options)
 
 

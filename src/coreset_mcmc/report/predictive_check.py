@@ -16,12 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
-from coreset_mcmc.blocks import rows_of
+from coreset_mcmc.data import to_batch
 from coreset_mcmc.errors import require, require_count
-from coreset_mcmc.precision import double_precision
 from coreset_mcmc.result import Fit, observed_of
 
 Kind = Literal["continuous", "count", "binary"]
@@ -141,19 +140,26 @@ def _checked(observed: Any) -> np.ndarray:
     return values.astype(float)
 
 
-@double_precision
 def _sample(data: Any, observed: np.ndarray | None, most: int, seed: int) -> tuple[np.ndarray, Any, int]:
-    """Row numbers in order, those rows, and how many rows there are."""
-    source = rows_of(data, "predictive check")
+    """Row numbers in order, those rows, and how many rows there are; other rows are not touched."""
     require(
-        observed is None or len(observed) == source.size,
+        data is not None,
+        "predictive check",
+        got="no data",
+        expected="the rows that were fitted",
+        fix="Pass data=..., or read the fit with cm.load(path, model=..., data=...).",
+    )
+    batch = to_batch(data)
+    size = len(jax.tree.leaves(batch)[0])
+    require(
+        observed is None or len(observed) == size,
         "observed response",
         got=f"{0 if observed is None else len(observed)} values",
-        expected=f"one for each of the {source.size} rows",
+        expected=f"one for each of the {size} rows",
         fix="Pass the response of the rows that were fitted, in their order.",
     )
-    places = np.sort(np.random.default_rng(seed).choice(source.size, min(source.size, most), replace=False))
-    return places, source.take(jnp.asarray(places)), source.size
+    places = np.sort(np.random.default_rng(seed).choice(size, min(size, most), replace=False))
+    return places, jax.tree.map(lambda leaf: leaf[places], batch), size
 
 
 def _only_name(fit: Fit, batch: Any, responses: list[str]) -> str:

@@ -16,7 +16,7 @@ from coreset_mcmc.diagnostics import MAX_RHAT
 from coreset_mcmc.report.content import Content
 from coreset_mcmc.report.parameters import HIGH, LOW, Parameters
 from coreset_mcmc.report.wording import NOTHING, beside, clean, flattened, number, shown
-from coreset_mcmc.result import STAGES, Fit
+from coreset_mcmc.result import STAGES, Cost, Fit
 
 MOST_PARAMETERS, MOST_ROWS, MOST_COLUMNS = 300, 20, 12
 STAGE_NAMES = {"pilot": "pilot run", "training": "training", "sampling": "sampling", "check": "final check"}
@@ -91,25 +91,29 @@ def _value(value: object) -> str:
 
 
 def cost(fit: Fit) -> Table:
-    """What each stage took."""
+    """What each stage took, and all of them."""
+    spent = {STAGE_NAMES[stage]: getattr(fit, stage) for stage in STAGES}
+    spent = {name: part for name, part in spent.items() if part.num_steps or part.num_evaluations}
+    total = Cost(
+        seconds=sum(part.seconds for part in spent.values()),
+        compile_seconds=sum(part.compile_seconds for part in spent.values()),
+        num_steps=sum(part.num_steps for part in spent.values()),
+        num_evaluations=sum(part.num_evaluations for part in spent.values()),
+        reason="",
+    )
     num_rows = fit.coreset.num_rows if fit.has_coreset else None
-    rows = []
-    for stage in STAGES:
-        spent = getattr(fit, stage)
-        if spent.num_steps == 0 and spent.num_evaluations == 0:
-            continue
-        passes = Cell(number(spent.num_evaluations / num_rows)) if num_rows else Cell(NOTHING)
-        rows.append(
-            [
-                Cell(STAGE_NAMES[stage]),
-                Cell(f"{spent.seconds:,.1f}"),
-                Cell(f"{spent.compile_seconds:,.1f}"),
-                Cell(number(spent.num_steps)),
-                Cell(number(spent.num_evaluations)),
-                passes,
-                Cell(clean(spent.reason)),
-            ]
-        )
+    rows = [
+        [
+            Cell(name),
+            Cell(f"{part.seconds:,.1f}"),
+            Cell(f"{part.compile_seconds:,.1f}"),
+            Cell(number(part.num_steps)),
+            Cell(number(part.num_evaluations)),
+            Cell(number(part.num_evaluations / num_rows if num_rows else None)),
+            Cell(clean(part.reason)),
+        ]
+        for name, part in {**spent, "in all": total}.items()
+    ]
     headings = ["stage", "seconds", "compiling", "steps", "log-likelihoods", "passes over all rows", "ended because"]
     return Table("Cost by stage", headings, rows, frozenset({0, 6}))
 
