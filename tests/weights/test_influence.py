@@ -46,12 +46,12 @@ def test_influence_is_the_standard_deviation_over_draws(problem):
     draws = np.random.default_rng(1).normal(size=(16, DIM))
     data = np.asarray(problem.data.arrays)
     expected = (-0.5 * ((data[None] - draws[:, None]) ** 2).sum(axis=2)).std(axis=0)
-    np.testing.assert_allclose(influences(problem, jnp.asarray(draws)), expected, rtol=1e-9)
+    np.testing.assert_allclose(influences(problem, {"theta": jnp.asarray(draws)}), expected, rtol=1e-9)
 
 
 def test_rows_are_distinct_and_weighted_sums_unbiased(problem, seed):
     """Horvitz and Thompson: over many selections each row is included as often as it should be (6 standard errors)."""
-    draws = jnp.asarray(np.random.default_rng(2).normal(size=(16, DIM)))
+    draws = {"theta": jnp.asarray(np.random.default_rng(2).normal(size=(16, DIM)))}
     repeats = 2_000
     select = jax.jit(jax.vmap(lambda key: influential_rows(key, problem, draws, 40)))
     indices, weights = (np.asarray(part) for part in select(jax.random.split(jax.random.key(seed), repeats)))
@@ -64,7 +64,7 @@ def test_rows_are_distinct_and_weighted_sums_unbiased(problem, seed):
 
 
 def test_all_rows_are_taken_when_all_are_asked_for(problem):
-    draws = jnp.asarray(np.random.default_rng(3).normal(size=(16, DIM)))
+    draws = {"theta": jnp.asarray(np.random.default_rng(3).normal(size=(16, DIM)))}
     indices, weights = influential_rows(jax.random.key(0), problem, draws, SIZE)
     assert set(np.asarray(indices)) == set(range(SIZE))
     np.testing.assert_allclose(weights, 1.0, rtol=1e-6)

@@ -8,7 +8,7 @@ approximation, row n is included with probability
 
 and starts with the weight 1 / pi_n, which makes the weighted log-likelihood unbiased (the sensitivities of Campbell and
 Broderick 2019, without replacement). The uniform share alpha keeps rows in that matter only where the Gaussian is not.
-Rows are chosen by systematic sampling: one uniform number places an even comb on the cumulated probabilities of the rows
+Rows are chosen by systematic sampling: one uniform number places an even comb on the cumulated probabilities of rows
 in random order. (In the order of the data neighbours, which are often alike, would keep each other out: on the paper's
 delays, M = 100, that gave a median KL of 0.5 instead of 0.1.)
 """
