@@ -221,7 +221,7 @@ def findings_of(row: dict[str, str]) -> list[Finding]:
         rules.tails(value("pareto_k"), value("effective_draws"), num_draws, matters=is_relevant),
         rules.agreement(value("rhat_across_coresets"), value("largest_shift"), "", 2, "a failed fit"),
         rules.rows(value("effective_rows"), int(value("dimension")), int(value("rows"))),
-        rules.reserve(value("size_sensitivity"), int(row["coreset_size"]) // 2, "a failed fit"),
+        rules.reserve(value("size_sensitivity"), int(row["coreset_size"]) // 2, "a failed fit", matters=is_relevant),
         rules.sampling(quality),
     ]
 

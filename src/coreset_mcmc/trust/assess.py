@@ -47,17 +47,18 @@ def trust(
     finding                                 good               use with care          do not use
     ======================================  =================  =====================  =================
     estimated KL, nats                      up to 0.1          up to 1                more
-    Pareto k-hat, if the KL is above 0.01   up to 0.5          up to 0.7              more
+    Pareto k-hat *                          up to 0.5          up to 0.7              more
     R-hat across coresets                   up to 1.05         up to 1.3              more
     effective rows for each parameter       2 and more         0.5 and more           fewer
-    estimated KL with half the rows         up to 1            more                   (never)
+    estimated KL with half the rows *       up to 1            more                   (never)
     R-hat of the chains                     up to 1.01         up to 1.1              more
     smallest bulk ESS                       100 for a chain    50 in all              fewer
     divergences                             none               up to 5 %              more
     ======================================  =================  =====================  =================
 
-    What could not be computed counts as "use with care". Fits without draws of a coreset posterior (full-data methods,
-    ``fit.exact()``, ``fit.reweight()``) are judged by what applies to them.
+    Lines with a star do not count if the estimated KL is below 0.01: all importance ratios are nearly equal then. What
+    could not be computed, as R-hat from a single chain, counts as "use with care". Fits without draws of a coreset
+    posterior (full-data methods, ``fit.exact()``, ``fit.reweight()``) are judged by what applies to them.
 
     Args:
         fit: what :func:`fit` returned; one read from a file needs its model and data.
@@ -76,14 +77,10 @@ def trust(
         return without_coreset_draws(fit, began)
     positions = fit.positions()
     passed = _pass_over_rows(fit, positions, draws)
+    matters = not passed.kl_estimate <= rules.NEGLIGIBLE
     findings = [
         rules.distance(passed.kl_estimate, passed.num_draws),
-        rules.tails(
-            passed.pareto_k,
-            passed.effective_draws,
-            passed.num_draws,
-            matters=passed.kl_estimate > rules.NEGLIGIBLE,
-        ),
+        rules.tails(passed.pareto_k, passed.effective_draws, passed.num_draws, matters=matters),
     ]
     options = options_of(fit)
     others = [
@@ -101,7 +98,7 @@ def trust(
     half, half_size = Refit(None, ""), fit.coreset.size // 2
     if sensitivity and half_size > 0:
         half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
-        findings.append(_reserve(half, half_size))
+        findings.append(_reserve(half, half_size, matters=matters))
     findings.append(rules.sampling(sampling_quality(fit.posterior)))
     summary = (
         f"The coreset posterior is {passed.kl_estimate:.2g} nats from the full one as far as {passed.num_draws} draws "
@@ -123,9 +120,9 @@ def trust(
     )
 
 
-def _reserve(half: Refit, half_size: int) -> Finding:
+def _reserve(half: Refit, half_size: int, *, matters: bool) -> Finding:
     estimate = half.fit.kl_estimate if half.fit is not None else math.nan
-    return rules.reserve(estimate, half_size, half.failure or "its estimated KL is not finite")
+    return rules.reserve(estimate, half_size, half.failure or "its estimated KL is not finite", matters=matters)
 
 
 class PassOverRows(NamedTuple):

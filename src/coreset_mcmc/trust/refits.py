@@ -13,7 +13,7 @@ import numpy as np
 from arviz_stats.base.array import array_stats
 
 from coreset_mcmc.constrained import named_leaves
-from coreset_mcmc.errors import RunError
+from coreset_mcmc.errors import InputError, RunError
 from coreset_mcmc.fit import fit as fit_again
 from coreset_mcmc.registry import METHODS
 from coreset_mcmc.result import STAGES, Fit
@@ -69,9 +69,9 @@ def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progress
         warnings.simplefilter("ignore", UserWarning)
         try:
             made = fit_again(fit.model, fit.data, random_seed=own_seed, progressbar=progressbar, **options)
-        except RunError as error:
-            return Refit(None, str(error))
-    return Refit(made, "")
+        except (RunError, InputError) as error:
+            return Refit(None, str(error).rstrip("."))
+    return Refit(None, "the fit was interrupted") if made.is_interrupted else Refit(made, "")
 
 
 class Comparison(NamedTuple):

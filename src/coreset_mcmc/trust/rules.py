@@ -20,8 +20,8 @@ e = 1 gives 1.3.
 **Effective rows.** A likelihood that d parameters can lean on needs about as many rows as parameters, and a curvature
 that does not rest on single rows a few times as many.
 
-**Half the rows.** It says how much reserve there is, not that something is wrong, so it never says more than "use with
-care".
+**Half the rows.** It says how much reserve there is, not that something is wrong: more than 1 nat there calls for care
+at most, and only where the distance of the coreset itself is not negligible.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ def rows(effective_rows: float, dimension: int, num_rows: int) -> Finding:
     return finding("Effective rows of the coreset", effective_rows, level, text, "Use a larger coreset_size.")
 
 
-def reserve(half_estimate: float, half_size: int, failure: str) -> Finding:
-    """What half the rows would have given."""
+def reserve(half_estimate: float, half_size: int, failure: str, *, matters: bool = True) -> Finding:
+    """What half the rows would have given; it ``matters`` unless the coreset itself is at a negligible distance."""
     name = "Estimated KL with half the rows"
     if math.isnan(half_estimate):
         return finding(name, half_estimate, CARE, f"A coreset of half the rows could not be judged: {failure}.", LARGER)
-    level = GOOD if half_estimate <= HALF_CARE else CARE
-    meaning = "there are rows to spare" if level == GOOD else "this size is near the edge of what works"
+    level = CARE if half_estimate > HALF_CARE and matters else GOOD
+    meaning = "there are rows to spare" if half_estimate <= HALF_CARE else "this size is near the edge of what works"
     text = f"With {half_size} rows the estimated KL is {half_estimate:.2g} nats: {meaning}."
     return finding(name, half_estimate, level, text, "Use a larger coreset_size.")
 
@@ -131,17 +131,18 @@ def sampling(quality: SamplingQuality) -> Finding:
     if quality.num_draws < MIN_DRAWS:
         text = f"There are {quality.num_draws} draws in each chain: too few to tell whether the chains have mixed."
         return finding(name, quality.rhat, BAD, text, "Keep more draws: draws=1000.")
-    levels = {
-        "rhat": GOOD if math.isnan(quality.rhat) else level_of(quality.rhat, MAX_RHAT, RHAT_BAD),
-        "ess": level_of(-quality.ess, -MIN_ESS_PER_CHAIN * quality.num_chains, -ESS_BAD),
-        "diverging": level_of(quality.share_diverging, 0.0, DIVERGING_BAD),
-    }
-    rhat = "" if math.isnan(quality.rhat) else f"R-hat {quality.rhat:.3f}, "
+    level = worst(
+        [
+            level_of(quality.rhat, MAX_RHAT, RHAT_BAD),
+            level_of(-quality.ess, -MIN_ESS_PER_CHAIN * quality.num_chains, -ESS_BAD),
+            level_of(quality.share_diverging, 0.0, DIVERGING_BAD),
+        ]
+    )
+    rhat = "no R-hat" if math.isnan(quality.rhat) else f"R-hat {quality.rhat:.3f}"
     text = (
-        f"The chains have {rhat}a smallest bulk ESS of {quality.ess:.0f} and "
+        f"The {quality.num_chains} chains have {rhat}, a smallest bulk ESS of {quality.ess:.0f} and "
         f"{quality.num_diverging or 'no'} divergences"
     )
-    level = worst(levels.values())
-    text += "." if level == GOOD else ": the draws do not represent the coreset posterior well."
-    remedy = "Increase tune and draws; if that does not help, reparametrise the model or give it a stronger prior."
+    text += "." if level == GOOD else ": the draws may not represent what they were drawn from."
+    remedy = "Use four chains, more tune and more draws; if that does not help, reparametrise or use stronger priors."
     return finding(name, quality.rhat, level, text, remedy)
