@@ -117,5 +117,5 @@ def _columns(positions: Position) -> tuple[list[str], np.ndarray]:
 
 
 def num_parameters(positions: Position) -> int:
-    """Numbers in one position, from leaves (chain, draw, ...)."""
-    return sum(int(np.prod(np.shape(leaf)[2:])) for leaf in jax.tree.leaves(positions))
+    """How many are compared, from leaves (chain, draw, ...)."""
+    return len(_columns(jax.tree.map(lambda leaf: leaf[:, :1], positions))[0])

@@ -96,7 +96,11 @@ def agreement(rhat: float, shift: float, place: str, num_coresets: int, failure:
         reason = failure or "no parameter varies"
         return finding(name, rhat, CARE, f"Coresets could not be compared: {reason}.", LARGER)
     level = level_of(rhat, ACROSS_CARE, ACROSS_BAD)
-    meaning = "other rows tell the same" if level == GOOD else "the answer depends on which rows were drawn"
+    meaning = {
+        GOOD: "other rows tell the same",
+        CARE: "the answer depends on which rows were drawn",
+        BAD: "the answer depends on which rows were drawn, or each fit found another mode",
+    }[level]
     text = (
         f"Across {num_coresets} independently drawn coresets of this size R-hat is {rhat:.3f} and a posterior mean "
         f"moves by up to {shift:.2g} standard deviations{f' ({place})' if place else ''}: {meaning}."
