@@ -52,6 +52,7 @@ FIELDS = [
     "problem", "construction", "coreset_size", "seed", "rows", "dimension", "true_kl", "noise", "half_variance",
     "kl_estimate", "pareto_k", "effective_draws", "num_draws", "rhat_across_coresets", "largest_shift",
     "effective_rows", "size_sensitivity", "rhat", "ess", "num_diverging", "cpu_seconds", "num_evaluations", "failure",
+    "kl_of_others",
 ]  # fmt: skip
 DRAWS, CHAINS, DATA_SEED, SMALL = 1_000, 4, 2_024, 2_000
 TRUE_GOOD, TRUE_BAD = 0.1, 1.0
@@ -207,7 +208,7 @@ def measure(problem: Problem, construction: str, size: int, seed: int) -> dict[s
 
 def number(row: dict[str, str], name: str) -> float:
     """A number of the file; NaN if it is missing."""
-    return float(row[name]) if row[name] else math.nan
+    return float(row[name]) if row.get(name) else math.nan
 
 
 def findings_of(row: dict[str, str]) -> list[Finding]:
@@ -219,7 +220,14 @@ def findings_of(row: dict[str, str]) -> list[Finding]:
     return [
         rules.distance(estimate, num_draws),
         rules.tails(value("pareto_k"), value("effective_draws"), num_draws, matters=is_relevant),
-        rules.agreement(value("rhat_across_coresets"), value("largest_shift"), "", 2, "a failed fit"),
+        rules.agreement(
+            value("rhat_across_coresets"),
+            value("largest_shift"),
+            "",
+            2,
+            "a failed fit",
+            kl_of_others=value("kl_of_others"),
+        ),
         rules.rows(value("effective_rows"), int(value("dimension")), int(value("rows"))),
         rules.reserve(value("size_sensitivity"), int(row["coreset_size"]) // 2, "a failed fit", matters=is_relevant),
         rules.sampling(quality),

@@ -134,9 +134,18 @@ class TestBrokenOnPurpose:
 
     def test_untrained_rows_disagree_across_coresets(self):
         judged = fit(coreset_size=40, method=cm.Uniform(), kernel=cm.kernels.HitAndRunSlice()).trust(sensitivity=False)
+        assert by_name(judged)["Agreement"].level == CARE
+        assert "this size works for some rows only" in by_name(judged)["Agreement"].text
+        assert judged.kl_of_others > 1.0
+        assert judged.verdict == BAD
+        assert judged.largest_shift > 1.0
+
+    def test_coresets_that_contradict_each_other(self, trained):
+        """Given weights that put the posterior elsewhere, against a coreset that is good by its own estimate."""
+        judged = given(shifting(3.0)).trust(sensitivity=False)
         assert by_name(judged)["Agreement"].level == BAD
         assert "depends on which rows were drawn" in by_name(judged)["Agreement"].text
-        assert judged.largest_shift > 1.0
+        assert judged.largest_shift == pytest.approx(3.0, abs=0.3)
 
     def test_draws_that_are_impossible_under_other_rows(self):
         """Rows outside the coreset forbid what the coreset allows."""
@@ -198,8 +207,10 @@ QUALITY = SamplingQuality(4, 1_000, 2_000.0, "beta", 1.003, "beta", 0)
         ("agreement", rules.agreement(1.1, 0.6, "beta", 2, ""), CARE),
         ("agreement", rules.agreement(1.5, 2.0, "beta", 2, ""), BAD),
         ("agreement", rules.agreement(math.nan, math.nan, "", 2, "no mode"), CARE),
-        ("rows", rules.rows(12.0, 10, 10_000), CARE),
-        ("rows", rules.rows(2.0, 10, 10_000), BAD),
+        ("agreement", rules.agreement(1.5, 2.0, "beta", 2, "", kl_of_others=0.5), BAD),
+        ("agreement", rules.agreement(1.5, 2.0, "beta", 2, "", kl_of_others=50.0), CARE),
+        ("rows", rules.rows(12.0, 10, 10_000), GOOD),
+        ("rows", rules.rows(6.0, 10, 10_000), CARE),
         ("rows", rules.rows(8.0, 10, 8), GOOD),
         ("reserve", rules.reserve(20.0, 100, ""), CARE),
         ("reserve", rules.reserve(20.0, 100, "", matters=False), GOOD),

@@ -48,15 +48,16 @@ def trust(
     ======================================  =================  =====================  =================
     estimated KL, nats                      up to 0.1          up to 1                more
     Pareto k-hat *                          up to 0.5          up to 0.7              more
-    R-hat across coresets                   up to 1.05         up to 1.3              more
-    effective rows for each parameter       2 and more         0.5 and more           fewer
+    R-hat across coresets                   up to 1.05         up to 1.3              more **
+    effective rows for each parameter       1 and more         fewer                  (never)
     estimated KL with half the rows *       up to 1            more                   (never)
     R-hat of the chains                     up to 1.01         up to 1.1              more
     smallest bulk ESS                       100 for a chain    50 in all              fewer
     divergences                             none               up to 5 %              more
     ======================================  =================  =====================  =================
 
-    Lines with a star do not count if the estimated KL is below 0.01: all importance ratios are nearly equal then. What
+    Lines with a star do not count if the estimated KL is below 0.01: all importance ratios are nearly equal then. Two
+    stars: "use with care" if another coreset is more than 1 nat away by its own estimate, for then it is to blame. What
     could not be computed, as R-hat from a single chain, counts as "use with care". Fits without draws of a coreset
     posterior (full-data methods, ``fit.exact()``, ``fit.reweight()``) are judged by what applies to them.
 
@@ -88,11 +89,10 @@ def trust(
         for number in range(1, num_coresets)
     ]
     comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
+    kl_of_others = max((other.fit.kl_estimate for other in others if other.fit is not None), default=math.nan)
     if others:
         failure = next((other.failure for other in others if other.failure), "")
-        findings.append(
-            rules.agreement(comparison.rhat, comparison.largest_shift, comparison.place, num_coresets, failure)
-        )
+        findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
     effective_rows = fit.coreset.effective_size
     findings.append(rules.rows(effective_rows, num_parameters(positions), fit.coreset.num_rows))
     half, half_size = Refit(None, ""), fit.coreset.size // 2
@@ -115,6 +115,7 @@ def trust(
         largest_shift=comparison.largest_shift,
         effective_rows=effective_rows,
         size_sensitivity=half.fit.kl_estimate if half.fit is not None else math.nan,
+        kl_of_others=kl_of_others,
         seconds=time.perf_counter() - began,
         num_evaluations=passed.num_evaluations + sum(made.num_evaluations for made in (*others, half)),
     )
@@ -148,7 +149,8 @@ def _pass_over_rows(fit: Fit, positions: Position, draws: int) -> PassOverRows:
     if count < FEWEST_DRAWS:
         return PassOverRows(estimate, math.nan, math.nan, count, num_evaluations)
     ratios = smoothed(log_ratios)
-    return PassOverRows(estimate, ratios.pareto_k, ratios.effective_size, count, num_evaluations)
+    pareto_k = math.inf if math.isnan(ratios.pareto_k) else ratios.pareto_k
+    return PassOverRows(estimate, pareto_k, ratios.effective_size, count, num_evaluations)
 
 
 def estimated_kl(log_ratios: np.ndarray) -> float:

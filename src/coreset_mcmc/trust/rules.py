@@ -15,10 +15,11 @@ is of no consequence: then k-hat is shown but not judged.
 **Agreement.** Chains on one coreset agree on that coreset's posterior, right or wrong. Coresets with other rows make
 other errors. If each coreset misplaces a mean by e standard deviations, G of them have an R-hat of
 sqrt(1 + e^2 2 (G - 1) / (2 G - 1)), because R-hat splits each group in two: for two coresets e = 0.39 gives 1.05 and
-e = 1 gives 1.3.
+e = 1 gives 1.3. Where another coreset is far away by its own estimate, the disagreement is its own fault: this size
+works for some rows and not for others, which calls for care but does not condemn the one at hand.
 
-**Effective rows.** A likelihood that d parameters can lean on needs about as many rows as parameters, and a curvature
-that does not rest on single rows a few times as many.
+**Effective rows.** Fewer than parameters means that a few heavy rows decide the result. That may be right, as where
+rows repeat and one of each kind stands for all, so it calls for care at most.
 
 **Half the rows.** It says how much reserve there is, not that something is wrong: more than 1 nat there calls for care
 at most, and only where the distance of the coreset itself is not negligible.
@@ -37,7 +38,7 @@ SHAPE_CARE, SHAPE_BAD = 0.5, 0.7
 NEGLIGIBLE = 0.01
 """Nats, below which the shape of the tail does not matter."""
 ACROSS_CARE, ACROSS_BAD = 1.05, 1.3
-ROWS_CARE, ROWS_BAD = 2.0, 0.5
+ROWS_CARE = 1.0
 """Effective rows for each parameter."""
 HALF_CARE = 1.0
 """Nats at half the rows."""
@@ -89,8 +90,10 @@ def tails(pareto_k: float, effective_draws: float, num_draws: int, *, matters: b
     return finding("Tail of the importance ratios (k-hat)", pareto_k, level, text, remedy)
 
 
-def agreement(rhat: float, shift: float, place: str, num_coresets: int, failure: str) -> Finding:
-    """Whether independently drawn coresets give the same posterior."""
+def agreement(
+    rhat: float, shift: float, place: str, num_coresets: int, failure: str, *, kl_of_others: float = math.nan
+) -> Finding:
+    """Whether independently drawn coresets give the same posterior; ``kl_of_others`` is their largest estimated KL."""
     name = "Agreement across coresets (R-hat)"
     if math.isnan(rhat):
         reason = failure or "no parameter varies"
@@ -101,6 +104,8 @@ def agreement(rhat: float, shift: float, place: str, num_coresets: int, failure:
         CARE: "the answer depends on which rows were drawn",
         BAD: "the answer depends on which rows were drawn, or each fit found another mode",
     }[level]
+    if level == BAD and kl_of_others > KL_BAD:
+        level, meaning = CARE, f"another coreset is {kl_of_others:.2g} nats off, so this size works for some rows only"
     text = (
         f"Across {num_coresets} independently drawn coresets of this size R-hat is {rhat:.3f} and a posterior mean "
         f"moves by up to {shift:.2g} standard deviations{f' ({place})' if place else ''}: {meaning}."
@@ -110,11 +115,9 @@ def agreement(rhat: float, shift: float, place: str, num_coresets: int, failure:
 
 def rows(effective_rows: float, dimension: int, num_rows: int) -> Finding:
     """Whether the weight rests on enough rows; all rows are always enough."""
-    enough, fewest = (min(share * dimension, num_rows) for share in (ROWS_CARE, ROWS_BAD))
-    rounded = effective_rows * (1 + 1e-9)
-    level = GOOD if rounded >= enough else CARE if rounded >= fewest else BAD
+    level = GOOD if effective_rows * (1 + 1e-9) >= min(ROWS_CARE * dimension, num_rows) else CARE
     text = f"The weights are as concentrated as those of {effective_rows:.0f} equal rows, for {dimension} parameters"
-    text += "." if level == GOOD else ": single rows decide the result."
+    text += "." if level == GOOD else ": a few heavy rows decide the result."
     return finding("Effective rows of the coreset", effective_rows, level, text, "Use a larger coreset_size.")
 
 

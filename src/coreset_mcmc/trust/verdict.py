@@ -75,6 +75,8 @@ class Trust:
     seconds: float
     num_evaluations: int
     """Log-likelihoods of single rows."""
+    kl_of_others: float = math.nan
+    """Largest estimated KL among the other coresets of the same size."""
 
     def to_dict(self) -> dict[str, Any]:
         """Values that JSON can hold; numbers that are not finite become None."""
