@@ -32,11 +32,14 @@ ROOMS = [
     {"result", "metrics"},
     {"diagnostics"},
     {"fit"},
+    {"trust"},
     {"datasets", "plots"},
     {"report"},
     {"demo", "experiments"},
     {"cli"},
 ]
+DOORS = {("result.py", "coreset_mcmc.trust")}
+"""A method of a result that fits again imports what does so when it is called."""
 RANK = {name: rank for rank, names in enumerate(ROOMS) for name in names}
 
 
@@ -71,7 +74,7 @@ def test_imports_point_left():
         f"{path.relative_to(PACKAGE)} imports {imported}"
         for path, name in modules()
         for imported in imports_of(path)
-        if room(imported) != name and RANK[room(imported)] >= RANK[name]
+        if room(imported) != name and RANK[room(imported)] >= RANK[name] and (path.name, imported) not in DOORS
     ]
     assert wrong == []
 

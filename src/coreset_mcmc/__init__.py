@@ -29,6 +29,7 @@ from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
 from coreset_mcmc.result import Cost, Fit, load
 from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
+from coreset_mcmc.trust import Finding, Trust, trust
 from coreset_mcmc.weights import optimizers
 from coreset_mcmc.weights.epochs import DoublingEpochs
 from coreset_mcmc.weights.hot_start import HotStart
@@ -52,6 +53,7 @@ __all__ = [
     "CoresetMCMC",
     "Cost",
     "DoublingEpochs",
+    "Finding",
     "Fit",
     "Hilbert",
     "HotStart",
@@ -68,6 +70,7 @@ __all__ = [
     "Simplex",
     "SparseHamiltonianFlow",
     "SparseVI",
+    "Trust",
     "Uniform",
     "WithoutReplacement",
     "__version__",
@@ -83,4 +86,5 @@ __all__ = [
     "optimizers",
     "selection",
     "subsampling",
+    "trust",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import arviz_stats
 import numpy as np
@@ -19,6 +19,38 @@ MAX_KL = 1.0
 """Nats. A shift of one coordinate by 1.4 of its standard deviations costs this much."""
 
 
+class SamplingQuality(NamedTuple):
+    """How well chains represent what they sample; NaN where there are too few draws or chains to tell."""
+
+    num_chains: int
+    num_draws: int
+    """From each chain."""
+    ess: float
+    """The smallest bulk ESS, and the parameter that has it."""
+    ess_name: str
+    rhat: float
+    """The largest R-hat, and the parameter that has it."""
+    rhat_name: str
+    num_diverging: int
+
+    @property
+    def share_diverging(self) -> float:
+        return self.num_diverging / (self.num_chains * self.num_draws)
+
+
+def sampling_quality(tree: xarray.DataTree) -> SamplingQuality:
+    """From the groups ``posterior`` and ``sample_stats`` of a fit."""
+    sizes = tree["posterior"].sizes
+    ess, ess_name, rhat, rhat_name = np.nan, "", np.nan, ""
+    if sizes["draw"] >= MIN_DRAWS:
+        ess, ess_name = _extreme(arviz_stats.ess, tree, np.nanmin, method="bulk")
+        if sizes["chain"] > 1:
+            rhat, rhat_name = _extreme(arviz_stats.rhat, tree, np.nanmax)
+    has_divergences = "sample_stats" in tree and "diverging" in tree["sample_stats"]
+    num_diverging = int(tree["sample_stats"]["diverging"].sum()) if has_divergences else 0
+    return SamplingQuality(sizes["chain"], sizes["draw"], ess, ess_name, rhat, rhat_name, num_diverging)
+
+
 def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     """Problems of mixing that make the draws unreliable as draws of the coreset posterior."""
     sizes = tree["posterior"].sizes
@@ -28,28 +60,26 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
             "Pass draws=1000 or more."
         ]
     messages = []
-    ess, name = _extreme(arviz_stats.ess, tree, np.nanmin, method="bulk")
+    quality = sampling_quality(tree)
+    ess, rhat = quality.ess, quality.rhat
     if ess < MIN_ESS_PER_CHAIN * sizes["chain"]:
         factor = int(np.ceil(MIN_ESS_PER_CHAIN * sizes["chain"] / max(ess, 1.0)))
         messages.append(
-            f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain ({name}): quantiles and "
-            f"intervals are unreliable. Increase draws (about {factor} times as many would do), or use a kernel that "
-            "mixes faster."
+            f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain ({quality.ess_name}): quantiles "
+            f"and intervals are unreliable. Increase draws (about {factor} times as many would do), or use a kernel "
+            "that mixes faster."
         )
-    if sizes["chain"] > 1:
-        rhat, name = _extreme(arviz_stats.rhat, tree, np.nanmax)
-        if rhat > MAX_RHAT:
-            messages.append(
-                f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT} ({name}): the chains do not agree. Increase tune "
-                "and draws. If it stays, the posterior has several modes or a parameter that the data do not "
-                "determine: give it a stronger prior or another parametrisation."
-            )
-    num_diverging = int(tree["sample_stats"]["diverging"].sum())
-    if num_diverging:
-        share = num_diverging / (sizes["chain"] * sizes["draw"])
+    if rhat > MAX_RHAT:
         messages.append(
-            f"{num_diverging} steps ({100 * share:.1f} %) diverged or could not be completed: draws avoid a part of "
-            "the posterior. Use a smaller step, or reparametrise (effects of groups as mean + scale * standard normal)."
+            f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT} ({quality.rhat_name}): the chains do not agree. "
+            "Increase tune and draws. If it stays, the posterior has several modes or a parameter that the data do not "
+            "determine: give it a stronger prior or another parametrisation."
+        )
+    if quality.num_diverging:
+        messages.append(
+            f"{quality.num_diverging} steps ({100 * quality.share_diverging:.1f} %) diverged or could not be "
+            "completed: draws avoid a part of the posterior. Use a smaller step, or reparametrise (effects of groups "
+            "as mean + scale * standard normal)."
         )
     if "pareto_k" in tree["sample_stats"]:
         shape = float(tree["sample_stats"]["pareto_k"].max())

@@ -47,6 +47,8 @@ NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
 SMALLEST_AUTO, MAX_SIZES = 100, 5
 """Where the search for a coreset size starts at least, and how many sizes it tries."""
+RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals")
+"""Options that a fit remembers besides the number of rows, so that another one like it can be made."""
 FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 50, 200, 200_000_000
 """Draws in the final estimate of the KL; each costs one pass over the data, so there are fewer with very many rows."""
 
@@ -180,6 +182,7 @@ def fit(
         settings={"random_seed": seed, "model": model.name, "method": plan.method.name},
         dims={**(model.dims or {}), **(dims or {})},
         coords={**(model.coords or {}), **(coords or {})},
+        recipe={name: options[name] for name in RECIPE} | {"coreset_size": len(selected.indices) or None},
     )
     for message in [*sampling_warnings(fitted.posterior), *coreset_warnings(kl_estimate)]:
         warnings.warn(message, stacklevel=4)

@@ -43,15 +43,26 @@ def ratios_to_full(
     model: Model, positions: Position, rows: ArrayData, indices: np.ndarray, weights: np.ndarray
 ) -> Ratios:
     """Of draws (S, ...) of a coreset posterior."""
-    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
+    return smoothed(log_ratios_to_full(model, positions, rows, indices, weights))
 
+
+def log_ratios_to_full(
+    model: Model, positions: Position, rows: ArrayData, indices: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Before smoothing, (S,), with mean zero; S passes over the rows, in blocks of bounded size."""
     count = jax.tree.leaves(positions)[0].shape[0]
     total = np.zeros(count)
     for _, values in by_blocks(partial(log_likelihoods, model, positions), rows, count):
         total += (values - values.mean(axis=1, keepdims=True)).sum(axis=0)
     chosen = np.asarray(log_likelihoods(model, positions, rows.take(jnp.asarray(indices)), 0))
     coreset = np.where(weights[:, None] != 0, weights[:, None] * (chosen - chosen.mean(axis=1, keepdims=True)), 0.0)
-    log_ratios = total - coreset.sum(axis=0)
+    return total - coreset.sum(axis=0)
+
+
+def smoothed(log_ratios: np.ndarray) -> Ratios:
+    """Pareto-smoothed importance weights."""
+    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
+
     log_weights, shape = psis_weights(jnp.asarray(log_ratios))
     normalised = np.asarray(log_weights - jax.nn.logsumexp(log_weights))
     return Ratios(normalised, 0.0 if np.ptp(log_ratios) < FLAT else float(shape))

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import arviz_base
 import arviz_stats
@@ -35,6 +35,9 @@ from coreset_mcmc.predictive import QUANTILES, predict
 from coreset_mcmc.run import Run
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.types import Position
+
+if TYPE_CHECKING:
+    from coreset_mcmc.trust import Trust
 
 ATTRIBUTE = "coreset_mcmc"
 STAGES = ("pilot", "training", "sampling", "check")
@@ -92,6 +95,8 @@ class Fit:
     """What was fitted, bound to its data; None after :func:`load` unless given there."""
     data: Any = field(default=None, repr=False)
     """The rows it was fitted to, as the user passed them."""
+    recipe: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Options of ``fit`` that make another one like it with another seed; None after :func:`load`."""
 
     @property
     def has_coreset(self) -> bool:
@@ -234,6 +239,12 @@ class Fit:
         settings = {"law": "full posterior, exact", "acceptance_rate": float(np.mean(history.acceptance_rate))}
         return self._with_draws(history.position, _statistics(history), settings, Cost.of(made))
 
+    def trust(self, **options: Any) -> Trust:
+        """Whether these draws can be trusted, in words and numbers: see :func:`coreset_mcmc.trust`."""
+        from coreset_mcmc.trust import trust  # noqa: PLC0415 - it fits again, so it comes after ``fit``
+
+        return trust(self, **options)
+
     def with_settings(self, settings: Mapping[str, Any]) -> Fit:
         """The same fit with more entries in its settings, in its file as well."""
         made = replace(self, settings={**self.settings, **settings})
@@ -347,6 +358,7 @@ def build_fit(
     data: Any,
     var_names: Sequence[str],
     observed: Mapping[str, np.ndarray],
+    recipe: Mapping[str, Any],
 ) -> Fit:
     """Assemble the tree from two runs of the driver."""
     statistics = {name: np.swapaxes(np.asarray(value), 0, 1) for name, value in _statistics(history).items()}
@@ -370,7 +382,16 @@ def build_fit(
         "sampling": Cost.of(sampling),
         "check": check,
     }
-    made = Fit(tree, coreset, **costs, kl_estimate=kl_estimate, settings=dict(settings), model=model, data=data)
+    made = Fit(
+        tree,
+        coreset,
+        **costs,
+        kl_estimate=kl_estimate,
+        settings=dict(settings),
+        model=model,
+        data=data,
+        recipe=dict(recipe),
+    )
     tree.attrs[ATTRIBUTE] = made._header()
     return made
 
@@ -466,6 +487,7 @@ def load(path: Path | str, *, model: Model | None = None, data: Any = None) -> F
         settings=header["settings"],
         model=model,
         data=data,
+        recipe=None,
     )
 
 
