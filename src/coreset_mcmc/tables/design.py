@@ -1,0 +1,208 @@
+"""From clean rows and a formula to a standardised design.
+
+With an intercept each column j becomes (x_j - m_j) / s_j with its mean and standard deviation; without one it is
+divided by its root mean square alone. Dummies, interactions, splines and polynomials are all columns here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.tables.columns import check_numbers
+from coreset_mcmc.tables.formula import Formula, environment
+
+SMALLEST_EIGENVALUE = 1e-12
+"""Of the correlation matrix of the design: below this its columns are the same up to rounding."""
+ROWS_AT_ONCE = 65_536
+"""Rows of a product of the design with itself."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of the formula: one variable of the posterior."""
+
+    name: str
+    columns: slice
+    """Which columns of the design are its."""
+    levels: tuple[str, ...] | None
+    """Names of its columns, for a term that is a vector."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """The standardised columns and how they came about."""
+
+    x: np.ndarray
+    means: np.ndarray
+    scales: np.ndarray
+    has_intercept: bool
+    offset: np.ndarray | None
+    terms: tuple[Term, ...]
+    labels: tuple[str, ...]
+    """The name of each column."""
+    gram: np.ndarray
+    """x'x / N."""
+    response: Any
+    """The values of a response that is an expression."""
+    evaluated: tuple[Any, ...]
+    """The terms of ``formulae``, which remember levels and transforms."""
+
+    def rows(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray | None]:
+        """The design, standardised as before, and the offset of other rows."""
+        x = np.empty((len(frame), len(self.means)))
+        offset, start = None, 0
+        for term in self.evaluated:
+            if term.kind == "intercept":
+                continue
+            values = _evaluate(lambda term=term: _as_matrix(term.eval_new_data(frame)))
+            if term.kind == "offset":
+                offset = values[:, 0] + (0.0 if offset is None else offset)
+                continue
+            stop = start + values.shape[1]
+            x[:, start:stop] = (values - self.means[start:stop]) / self.scales[start:stop]
+            start = stop
+        return x, offset
+
+
+def build_design(frame: pd.DataFrame, formula: Formula) -> Design:
+    """Evaluate the right-hand side, and the left one if it is an expression."""
+    from formulae import model_description
+
+    space = environment()
+    text = formula.right if formula.response_column is not None else formula.text
+    description = _evaluate(lambda: model_description(text), formula.text)
+    _evaluate(lambda: description.eval(frame, space), formula.text)
+    response = None
+    if description.response is not None:
+        _evaluate(lambda: (description.response.set_type(frame, space), description.response.set_data()), formula.text)
+        response = description.response.term.data
+    common = description.common_terms
+    has_intercept = any(term.kind == "intercept" for term in common)
+    columns = [term for term in common if term.kind not in ("intercept", "offset")]
+    require(
+        has_intercept or bool(columns),
+        f"formula {formula.text!r}",
+        got="neither an intercept nor a predictor",
+        expected="at least one term",
+        fix="Write 'y ~ 1' for an intercept alone.",
+    )
+    terms, labels, offset, start = [], [], None, 0
+    for term in common:
+        if term.kind == "offset":
+            values = _as_matrix(term.data)[:, 0].astype(float)
+            check_numbers(f"term {term.name!r}", values)
+            offset = values + (0.0 if offset is None else offset)
+    widths = [_as_matrix(term.data).shape[1] for term in columns]
+    x = np.empty((len(frame), sum(widths)))
+    for term, width in zip(columns, widths, strict=True):
+        place = slice(start, start + width)
+        x[:, place] = _as_matrix(term.data)
+        levels = term.levels or (tuple(str(number) for number in range(width)) if width > 1 else None)
+        terms.append(Term(_plain(term.name), place, tuple(levels) if levels else None))
+        labels.extend(term.labels)
+        start += width
+        _forget(term)
+    for place, label in enumerate(labels):
+        check_numbers(f"term {label!r}", x[:, place])
+    means, scales = _standardise(x, labels, has_intercept=has_intercept)
+    squares = gram(x)
+    _check_rank(squares, labels, len(x))
+    return Design(
+        x, means, scales, has_intercept, offset, tuple(terms), tuple(labels), squares, response, tuple(common)
+    )
+
+
+def _plain(name: str) -> str:
+    """A slash in the name of a variable would be a group of the result."""
+    return name.replace("/", "div")
+
+
+def _forget(term: Any) -> None:
+    """Free the rows of a term; what it knows about levels and transforms stays."""
+    term.data = None
+    for component in term.components:
+        component.value = None
+        component._intermediate_data = None
+
+
+def _as_matrix(values: Any) -> np.ndarray:
+    array = np.asarray(values)
+    return array[:, None] if array.ndim == 1 else array
+
+
+def _evaluate(function: Any, text: str = "") -> Any:
+    """Run a step of ``formulae``, which prints on errors, and turn what it raises into words."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+            return function()
+    except InputError:
+        raise
+    except Exception as error:
+        summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            f"formula {text!r}" if text else "table",
+            got=f"{type(error).__name__}: {summary}",
+            expected="terms that can be evaluated on the columns",
+            fix="Check the types of the columns and the arguments of the calls.",
+        ) from error
+
+
+def _standardise(x: np.ndarray, labels: list[str], *, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
+    """In place; means and scales."""
+    means, scales, constant = np.zeros(x.shape[1]), np.ones(x.shape[1]), []
+    for place, label in enumerate(labels):
+        column = x[:, place]
+        low, high = column.min(), column.max()
+        if low == high and (has_intercept or low == 0):
+            constant.append((label, low))
+            continue
+        if has_intercept:
+            means[place] = column.mean()
+            column -= means[place]
+        scales[place] = np.sqrt(np.mean(column**2))
+        column /= scales[place]
+    if constant:
+        listed = ", ".join(f"{label} = {value:g}" for label, value in constant)
+        is_cell = any(":" in label and value == 0 for label, value in constant)
+        raise InputError(
+            "design",
+            got=f"terms with the same value in every row ({listed})",
+            expected="terms that vary",
+            fix="No row has these combinations of levels: leave the interaction out, or merge levels."
+            if is_cell
+            else "Leave them out; the intercept takes their place.",
+        )
+    return means, scales
+
+
+def gram(x: np.ndarray) -> np.ndarray:
+    """x'x / N, block by block."""
+    total = np.zeros((x.shape[1], x.shape[1]))
+    for start in range(0, len(x), ROWS_AT_ONCE):
+        block = x[start : start + ROWS_AT_ONCE]
+        total += block.T @ block
+    return total / len(x)
+
+
+def _check_rank(squares: np.ndarray, labels: list[str], num_rows: int) -> None:
+    if not labels:
+        return
+    values, vectors = np.linalg.eigh(squares)
+    if values[0] > SMALLEST_EIGENVALUE:
+        return
+    weights = np.abs(vectors[:, values <= SMALLEST_EIGENVALUE]).max(axis=1)
+    involved = [label for label, weight in zip(labels, weights, strict=True) if weight > 1e-3]
+    raise InputError(
+        "design",
+        got=f"linearly dependent terms {', '.join(involved[:10])}{', ...' if len(involved) > 10 else ''}"
+        f" ({num_rows} rows, {len(labels)} columns)",
+        expected="terms of which none is a combination of the others",
+        fix="Leave one of them out, or merge levels.",
+    )
