@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.tables.formula import Formula
 
 LARGEST_VALUE = 1e100
 """Squares of larger numbers overflow when their rows are summed."""
@@ -47,10 +47,15 @@ def check_frame(frame: Any) -> None:
     )
 
 
-def clean_rows(frame: pd.DataFrame, formula: Formula, *, drop_missing: bool) -> CleanRows:
-    """The columns of the formula, converted, without the rows in which one of them is missing."""
+def clean_rows(
+    frame: pd.DataFrame, names: Sequence[str], as_levels: Collection[str], *, drop_missing: bool
+) -> CleanRows:
+    """The named columns, converted, without the rows in which one of them is missing.
+
+    Whole numbers of the columns ``as_levels`` stay whole.
+    """
     by_text = {str(name): name for name in frame.columns}
-    used = {name: frame[by_text[name]] for name in formula.columns}
+    used = {name: frame[by_text[name]] for name in names}
     for name, column in used.items():
         _check_type(name, column)
     missing = {name: column.isna().to_numpy() for name, column in used.items()}
@@ -75,9 +80,7 @@ def clean_rows(frame: pd.DataFrame, formula: Formula, *, drop_missing: bool) -> 
             fix="Leave out the columns that are mostly missing.",
         )
     kept = {name: column if keep is None else column.iloc[keep] for name, column in used.items()}
-    as_numbers = {
-        name: _converted(name, column, keep_integers=name in formula.categorical) for name, column in kept.items()
-    }
+    as_numbers = {name: _converted(name, column, keep_integers=name in as_levels) for name, column in kept.items()}
     row_numbers = np.arange(len(frame)) if keep is None else keep
     return CleanRows(
         pd.DataFrame(as_numbers, index=pd.RangeIndex(len(row_numbers)), copy=False),
@@ -108,19 +111,15 @@ def _converted(name: str, column: pd.Series, *, keep_integers: bool) -> Any:
     Whole numbers stay whole only where they serve as levels: powers of them would overflow in silence.
     """
     dtype = column.dtype
-    if pd.api.types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
+    found = pd.api.types.infer_dtype(column, skipna=True) if pd.api.types.is_object_dtype(dtype) else ""
+    if found == "boolean" or (pd.api.types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype)):
         return column.to_numpy(dtype=bool)
-    if pd.api.types.is_numeric_dtype(dtype):
-        return _number_column(name, column, keep_integers=keep_integers)
+    if found in ("integer", "floating", "mixed-integer-float", "decimal") or pd.api.types.is_numeric_dtype(dtype):
+        values = column.to_numpy(dtype=np.float64)
+        check_numbers(f"column {name!r}", values)
+        is_whole = keep_integers and bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53))
+        return values.astype(np.int64) if is_whole else values
     return _levels(name, column)
-
-
-def _number_column(name: str, column: pd.Series, *, keep_integers: bool) -> np.ndarray:
-    if keep_integers and pd.api.types.is_integer_dtype(column.dtype):
-        return column.to_numpy(dtype=np.int64)
-    values = column.to_numpy(dtype=np.float64)
-    check_numbers(f"column {name!r}", values)
-    return values
 
 
 def check_numbers(subject: str, values: np.ndarray) -> None:
@@ -151,28 +150,42 @@ def _levels(name: str, column: pd.Series) -> Any:
     """Ordered categories that occur, sorted unless the user has ordered them."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         present = column.cat.remove_unused_categories()
-        levels = present.cat.categories
-        if not column.dtype.ordered:
-            levels = pd.Index(_sorted(name, levels.tolist()))
+        levels = present.cat.categories.tolist()
+        levels = levels if column.dtype.ordered else _sorted(name, levels)
         result = pd.Categorical(present, categories=levels, ordered=True)
     else:
         codes, found = pd.factorize(column)
         levels = _sorted(name, found.tolist())
         places = {level: place for place, level in enumerate(levels)}
         moved = np.array([places[level] for level in found.tolist()], dtype=np.int64)
-        result = pd.Categorical.from_codes(moved[codes], levels, ordered=True)
-    count = len(result.categories)
-    if count > MOST_LEVELS or (count == len(result) and count > 2):
-        is_id = count == len(result)
-        raise InputError(
-            f"column {name!r}",
-            got=f"{count} different values in {len(result)} rows of text",
-            expected="fewer levels than rows" if is_id else f"at most {MOST_LEVELS} levels",
-            fix="A name or number of each row explains nothing: leave it out."
-            if is_id
-            else "Group rare levels together, or use a group-specific term (1|g) in Bambi with cm.from_bambi.",
-        )
+        result = pd.Categorical.from_codes(moved[codes], pd.Index(levels), ordered=True)
     return result
+
+
+def check_levels(frame: pd.DataFrame, as_levels: Collection[str]) -> None:
+    """Factors have far fewer levels than there are rows."""
+    for name, column in frame.items():
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            count = len(column.cat.categories)
+        elif name in as_levels:
+            count = int(column.nunique())
+        else:
+            continue
+        if count == len(frame) and count > 2:
+            raise InputError(
+                f"column {name!r}",
+                got=f"{count} different values in {len(frame)} rows",
+                expected="fewer levels than rows",
+                fix="A name or number of each row explains nothing: leave it out. Numbers that were read as text "
+                "(a decimal comma, a unit) have to be converted first.",
+            )
+        require(
+            count <= MOST_LEVELS,
+            f"column {name!r}",
+            got=f"{count} levels",
+            expected=f"at most {MOST_LEVELS}",
+            fix="Group rare levels together, or use a group-specific term (1|g) in Bambi with cm.from_bambi.",
+        )
 
 
 def _sorted(name: str, levels: list[Any]) -> list[Any]:

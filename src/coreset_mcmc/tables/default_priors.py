@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.tables.design import Design, Term
+from coreset_mcmc.tables.design import Design
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.formula import close_to
 from coreset_mcmc.tables.priors import Prior, in_words, read_prior
@@ -47,9 +45,7 @@ class PriorSet:
     in_words: dict[str, str]
 
 
-def choose_priors(
-    given: dict[str, str], family: Family, design: Design, scale: UserScale, start: np.ndarray | None
-) -> PriorSet:
+def choose_priors(given: dict[str, str], family: Family, design: Design, scale: UserScale, start: float) -> PriorSet:
     """Read the given priors and fill in the others; ``start`` is the standardised intercept of the mean response."""
     _check_names(given, family, design)
     words: dict[str, str] = {}
@@ -81,12 +77,12 @@ def choose_priors(
     return PriorSet(intercept, tuple(coefficients), tuple(positive), words)
 
 
-def _intercept(given: dict[str, str], family: Family, scale: UserScale, start: np.ndarray | None) -> tuple[Prior, str]:
+def _intercept(given: dict[str, str], family: Family, scale: UserScale, start: float) -> tuple[Prior, str]:
     unit, mean = scale.response_scale, scale.response_mean
     if INTERCEPT in given:
         prior = read_prior(given[INTERCEPT], "prior of Intercept", for_positive=False)
         return _moved(prior, mean).in_units(unit), str(prior)
-    location = 0.0 if family.has_scale else float(round(float(start)))  # type: ignore[arg-type]
+    location = 0.0 if family.has_scale else float(round(start))
     return Prior("Normal", (location, WIDTH)), str(Prior("Normal", (mean + unit * location, unit * WIDTH)))
 
 
@@ -121,6 +117,3 @@ def _check_names(given: dict[str, str], family: Family, design: Design) -> None:
                 expected=f"names among {known}",
                 fix=f"Did you mean {' or '.join(map(repr, close))}?" if close else "Leave it out.",
             )
-
-
-__all__ = ["PriorSet", "Term", "choose_priors"]

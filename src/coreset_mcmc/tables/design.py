@@ -16,7 +16,7 @@ import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.tables.columns import check_numbers
-from coreset_mcmc.tables.formula import Formula, environment
+from coreset_mcmc.tables.formula import Formula, environment, subject_of
 
 SMALLEST_EIGENVALUE = 1e-12
 """Of the correlation matrix of the design: below this its columns are the same up to rounding."""
@@ -88,27 +88,23 @@ def build_design(frame: pd.DataFrame, formula: Formula) -> Design:
     columns = [term for term in common if term.kind not in ("intercept", "offset")]
     require(
         has_intercept or bool(columns),
-        f"formula {formula.text!r}",
+        subject_of(formula.text),
         got="neither an intercept nor a predictor",
         expected="at least one term",
         fix="Write 'y ~ 1' for an intercept alone.",
     )
-    terms, labels, offset, start = [], [], None, 0
+    offset = None
     for term in common:
         if term.kind == "offset":
             values = _as_matrix(term.data)[:, 0].astype(float)
             check_numbers(f"term {term.name!r}", values)
             offset = values + (0.0 if offset is None else offset)
-    widths = [_as_matrix(term.data).shape[1] for term in columns]
-    x = np.empty((len(frame), sum(widths)))
-    for term, width in zip(columns, widths, strict=True):
-        place = slice(start, start + width)
-        x[:, place] = _as_matrix(term.data)
-        levels = term.levels or (tuple(str(number) for number in range(width)) if width > 1 else None)
-        terms.append(Term(_plain(term.name), place, tuple(levels) if levels else None))
-        labels.extend(term.labels)
-        start += width
-        _forget(term)
+    terms, labels = _named(columns)
+    x = np.empty((len(frame), len(labels)))
+    for own, term in zip(terms, columns, strict=True):
+        x[:, own.columns] = _as_matrix(term.data)
+        term.data = None
+    _forget(columns)
     for place, label in enumerate(labels):
         check_numbers(f"term {label!r}", x[:, place])
     means, scales = _standardise(x, labels, has_intercept=has_intercept)
@@ -124,12 +120,25 @@ def _plain(name: str) -> str:
     return name.replace("/", "div")
 
 
-def _forget(term: Any) -> None:
-    """Free the rows of a term; what it knows about levels and transforms stays."""
-    term.data = None
-    for component in term.components:
-        component.value = None
-        component._intermediate_data = None
+def _named(columns: list[Any]) -> tuple[list[Term], list[str]]:
+    """Places and names of the columns of each term."""
+    terms: list[Term] = []
+    labels: list[str] = []
+    for term in columns:
+        width = _as_matrix(term.data).shape[1]
+        levels = term.levels or ([str(number) for number in range(width)] if width > 1 else None)
+        place = slice(len(labels), len(labels) + width)
+        terms.append(Term(_plain(term.name), place, tuple(levels) if levels else None))
+        labels.extend(term.labels)
+    return terms, labels
+
+
+def _forget(columns: list[Any]) -> None:
+    """Free the rows that terms hold; what they know about levels and transforms stays."""
+    for term in columns:
+        for component in term.components:
+            component.value = None
+            component._intermediate_data = None
 
 
 def _as_matrix(values: Any) -> np.ndarray:
@@ -147,7 +156,7 @@ def _evaluate(function: Any, text: str = "") -> Any:
     except Exception as error:
         summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"formula {text!r}" if text else "table",
+            subject_of(text) if text else "table",
             got=f"{type(error).__name__}: {summary}",
             expected="terms that can be evaluated on the columns",
             fix="Check the types of the columns and the arguments of the calls.",

@@ -9,6 +9,7 @@ evaluate nothing, and every node of the tree is looked at: names are columns, ca
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -24,15 +25,19 @@ CATEGORICAL_CALLS = ("B", "C", "S", "T", "binary")
 """Calls whose argument keeps the type of its column, because its values become levels."""
 ENCODINGS = ("Sum", "Treatment")
 """What may stand as the second argument of C, with or without a call."""
-NUMPY_FUNCTIONS = (
-    *("abs", "arccos", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cbrt", "ceil", "clip", "cos", "cosh"),
-    *("deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "hypot", "log", "log10", "log1p", "log2"),
-    *("logaddexp", "maximum", "minimum", "power", "rad2deg", "radians", "reciprocal", "round", "sign", "sin", "sinh"),
-    *("sqrt", "square", "tan", "tanh", "where"),
-)
-"""Functions of NumPy, each of which works on numbers row by row."""
+NUMPY_FUNCTIONS = {
+    **dict.fromkeys(("abs", "arccos", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "cos", "cosh"), 1),
+    **dict.fromkeys(("deg2rad", "degrees", "exp", "exp2", "expm1", "fabs", "floor", "log", "log10", "log1p"), 1),
+    **dict.fromkeys(("log2", "rad2deg", "radians", "reciprocal", "sign", "sin", "sinh", "sqrt", "square"), 1),
+    **dict.fromkeys(("tan", "tanh"), 1),
+    **dict.fromkeys(("arctan2", "hypot", "logaddexp", "maximum", "minimum", "power", "round"), 2),
+    **dict.fromkeys(("clip", "where"), 3),
+}
+"""Functions of NumPy that work row by row, and how many arguments they may get; the next one would be written to."""
 LARGEST_SETTING = 1000
-"""No whole number in a formula that sets a degree, a number of columns or a power needs to be larger."""
+"""No degree and no number of columns in a formula needs to be larger."""
+MOST_TERMS = 1000
+"""Terms that products and powers may multiply to."""
 LONGEST = 10_000
 """Characters of the longest formula that is read."""
 
@@ -52,10 +57,10 @@ class Formula:
     """The level in ``y['level']``."""
     columns: tuple[str, ...]
     """Columns of the table that it uses, in order of appearance."""
+    predictors: tuple[str, ...]
+    """Those that stand to the right of the tilde."""
     categorical: frozenset[str]
     """Columns whose values are used as levels by C(x) and the like."""
-    offsets: int
-    """How many offsets it has."""
 
 
 def environment() -> Any:
@@ -87,14 +92,28 @@ def read_formula(text: Any, columns: Iterable[str]) -> Formula:
     is_whole = isinstance(tree, expr.Binary) and tree.operator.kind == "TILDE"
     require(
         is_whole and text.count("~") == 1,
-        f"formula {text!r}",
+        subject_of(text),
         got="no response",
         expected="'response ~ predictors'",
         fix="Write the column to explain before a tilde, e.g. 'y ~ x'.",
     )
     check = _Check(text, [str(name) for name in columns])
-    check.response(tree.left)
-    check.visit(tree.right, inside_call=False)
+    try:
+        check.response(tree.left)
+        of_response, check.used = check.used, []
+        num_terms = check.visit(tree.right)
+    except RecursionError as error:
+        raise check.refused("more terms than can be read", f"at most {MOST_TERMS} terms") from error
+    if num_terms > MOST_TERMS:
+        raise check.refused(f"{num_terms} terms", f"at most {MOST_TERMS} terms")
+    both = sorted({*of_response} & {*check.used})
+    require(
+        not both,
+        subject_of(text),
+        got=f"{', '.join(both)} on both sides of the tilde",
+        expected="a response that is not among its predictors",
+        fix="Leave it out on the right.",
+    )
     left, right = (part.strip() for part in text.split("~"))
     plain = _column_of(tree.left)
     success = tree.left.level.value if isinstance(tree.left, expr.Variable) and tree.left.level is not None else None
@@ -104,10 +123,15 @@ def read_formula(text: Any, columns: Iterable[str]) -> Formula:
         left,
         plain,
         success,
+        tuple(dict.fromkeys([*of_response, *check.used])),
         tuple(dict.fromkeys(check.used)),
         frozenset(check.categorical),
-        check.offsets,
     )
+
+
+def subject_of(text: str, most: int = 80) -> str:
+    """How a formula is called in messages."""
+    return f"formula {text if len(text) <= most else text[:most] + '...'!r}"
 
 
 def _column_of(node: Any) -> str | None:
@@ -124,7 +148,7 @@ def _parse(text: str) -> Any:
 
     require(
         text.count("`") % 2 == 0,
-        f"formula {text!r}",
+        subject_of(text),
         got="a backtick without its partner",
         expected="backticks in pairs around a column name",
         fix="Write `column name` with a backtick on either side.",
@@ -136,7 +160,7 @@ def _parse(text: str) -> Any:
     except (ScanError, ParseError, IndexError, AttributeError, RecursionError) as error:
         reason = "expressions nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InputError(
-            f"formula {text!r}",
+            subject_of(text),
             got=f"text that cannot be parsed ({reason})",
             expected="a formula such as 'y ~ x1 + x2 * x3'",
             fix="Check parentheses and operators; names with other characters than letters, digits, dots and "
@@ -144,7 +168,7 @@ def _parse(text: str) -> Any:
         ) from error
     if not parser.at_end():
         raise InputError(
-            f"formula {text!r}",
+            subject_of(text),
             got=f"something after its end, from {parser.peek().lexeme!r}",
             expected="one formula",
             fix="Join terms by +; arithmetic goes into {...} or I(...). Lists, lambdas, % and // cannot be used.",
@@ -156,88 +180,108 @@ class _Check:
     """Walks through the tree, and remembers what is used."""
 
     def __init__(self, text: str, columns: list[str]) -> None:
-        self.text, self.columns = text, columns
+        self.subject, self.columns = subject_of(text), columns
         self.used: list[str] = []
         self.categorical: set[str] = set()
-        self.offsets = 0
 
     def response(self, node: Any) -> None:
         from formulae import expr
 
         require(
             isinstance(node, expr.Variable | expr.QuotedName | expr.Call),
-            f"formula {self.text!r}",
+            self.subject,
             got="a response that is a sum, a product or a number",
             expected="one column, or one call such as np.log(y) or {y / 2}",
             fix="Put arithmetic into braces: '{a + b} ~ x'.",
         )
-        if isinstance(node, expr.Variable) and node.level is not None:
+        if isinstance(node, expr.Variable):
             self.column(node.name.lexeme)
-            return
-        self.visit(node, inside_call=False)
-        require(
-            self.offsets == 0,
-            f"formula {self.text!r}",
-            got="offset(...) as the response",
-            expected="a response",
-            fix="An offset belongs among the predictors.",
-        )
+        elif getattr(getattr(node, "callee", None), "name", None) and node.callee.name.lexeme == "offset":
+            raise self.refused("offset(...) as the response", "an offset among the predictors")
+        else:
+            self.visit(node)
 
-    def visit(self, node: Any, *, inside_call: bool, as_levels: bool = False) -> None:
+    def visit(self, node: Any) -> int:
+        """Look at a part outside calls; how many terms it can become."""
         from formulae import expr
 
         if isinstance(node, expr.Grouping):
-            self.visit(node.expression, inside_call=inside_call, as_levels=as_levels)
-        elif isinstance(node, expr.Binary):
-            self.operator(node, inside_call=inside_call, as_levels=as_levels)
-        elif isinstance(node, expr.Unary):
-            self.visit(node.right, inside_call=inside_call, as_levels=as_levels)
+            return self.visit(node.expression)
+        if isinstance(node, expr.Binary):
+            return self.operator(node)
+        if isinstance(node, expr.Unary):
+            return self.visit(node.right)
+        if isinstance(node, expr.Literal):
+            if isinstance(node.value, bool) or node.value not in (0, 1):
+                raise self.refused(f"the constant {node.value!r} as a term", "columns, calls, 0 or 1")
         elif isinstance(node, expr.Call):
             self.call(node)
-        elif isinstance(node, expr.Variable):
-            require(
-                node.level is None,
-                f"formula {self.text!r}",
-                got=f"{node.name.lexeme}[{getattr(node.level, 'value', '')!r}] among the predictors",
-                expected="square brackets after the response only",
-                fix="Compare instead: {x == 'level'}.",
-            )
-            self.column(node.name.lexeme, as_levels=as_levels)
-        elif isinstance(node, expr.QuotedName):
-            self.column(node.expression.lexeme[1:-1], as_levels=as_levels)
-        elif isinstance(node, expr.Literal):
-            self.literal(node, inside_call=inside_call)
-        else:
-            raise self.refused(f"{type(node).__name__.lower()} outside a call", "terms joined by + - * : / **")
+        elif not self.name(node):
+            raise self.refused("an assignment", "terms joined by + - * : / **")
+        return 1
 
-    def operator(self, node: Any, *, inside_call: bool, as_levels: bool) -> None:
+    def operator(self, node: Any) -> int:
         kind = node.operator.kind
         if kind == "PIPE":
             raise InputError(
-                f"formula {self.text!r}",
+                self.subject,
                 got="a group-specific term (...|...)",
                 expected="common terms only",
                 fix="Build it with Bambi and pass it on: cm.fit(cm.from_bambi(bmb.Model(formula, frame))).",
             )
-        if not inside_call and kind == "STAR_STAR":
-            power = getattr(node.right, "value", None)
-            if not (isinstance(power, int) and not isinstance(power, bool) and 1 <= power <= 10):
-                raise self.refused("a power of terms that is no whole number from 1 to 10", "(a + b) ** 2")
-            self.visit(node.left, inside_call=False)
-            return
-        if not inside_call and kind not in ("PLUS", "MINUS", "STAR", "SLASH", "COLON"):
+        left = self.visit(node.left)
+        if kind == "STAR_STAR":
+            return self.power(left, getattr(node.right, "value", None))
+        right = self.visit(node.right)
+        counts = {
+            "PLUS": left + right,
+            "MINUS": left,
+            "STAR": left + right + left * right,
+            "SLASH": left + left * right,
+            "COLON": left * right,
+        }
+        if kind not in counts:
             raise self.refused(f"the operator {node.operator.lexeme!r} between terms", "comparisons in braces {...}")
-        if inside_call and kind in ("COLON", "TILDE"):
-            raise self.refused(f"the operator {node.operator.lexeme!r} inside a call", "arithmetic inside calls")
-        for side in (node.left, node.right):
-            self.visit(side, inside_call=inside_call, as_levels=as_levels)
+        return counts[kind]
 
-    def literal(self, node: Any, *, inside_call: bool) -> None:
-        value = node.value
-        if inside_call:
-            return
-        if isinstance(value, bool) or value not in (0, 1):
-            raise self.refused(f"the constant {value!r} as a term", "columns, calls, 0 or 1")
+    def power(self, num_terms: int, power: Any) -> int:
+        if type(power) is not int or not 1 <= power <= 10:
+            raise self.refused("a power of terms that is no whole number from 1 to 10", "(a + b) ** 2")
+        if num_terms == 1 and power > 1:
+            raise self.refused("a power of a single term", "{x ** 2} for the square of a column")
+        return sum(math.comb(num_terms, order) for order in range(1, power + 1))
+
+    def inside(self, node: Any, *, as_levels: bool = False) -> None:
+        """Look at an argument of a call, which is evaluated as Python."""
+        from formulae import expr
+
+        if isinstance(node, expr.Grouping):
+            self.inside(node.expression)
+        elif isinstance(node, expr.Binary):
+            if node.operator.kind in ("COLON", "TILDE", "PIPE"):
+                raise self.refused(f"the operator {node.operator.lexeme!r} inside a call", "arithmetic inside calls")
+            self.inside(node.left)
+            self.inside(node.right)
+        elif isinstance(node, expr.Unary):
+            self.inside(node.right)
+        elif isinstance(node, expr.Call):
+            self.call(node)
+        elif not (isinstance(node, expr.Literal) or self.name(node, as_levels=as_levels)):
+            raise self.refused("an assignment inside an expression", "arithmetic inside calls")
+
+    def name(self, node: Any, *, as_levels: bool = False) -> bool:
+        """Whether ``node`` is a name; it has to be that of a column then."""
+        from formulae import expr
+
+        if isinstance(node, expr.QuotedName):
+            self.column(node.expression.lexeme[1:-1], as_levels=as_levels)
+            return True
+        if not isinstance(node, expr.Variable):
+            return False
+        if node.level is not None:
+            raise self.refused(f"{node.name.lexeme}[...] among the predictors", "a comparison: {x == 'level'}")
+        self.column(node.name.lexeme, as_levels=as_levels)
+        return True
 
     def call(self, node: Any) -> None:
         from formulae import expr
@@ -249,16 +293,19 @@ class _Check:
         is_numpy = len(parts) == 2 and parts[0] == "np" and parts[1] in NUMPY_FUNCTIONS
         if not (is_numpy or name in CALLS):
             raise self.refused(f"a call of {name}", self.allowed())
-        self.offsets += name == "offset"
-        as_levels = name in CATEGORICAL_CALLS
+        if is_numpy and any(isinstance(argument, expr.Assign) for argument in node.args):
+            raise self.refused(f"named arguments of {name}", "arguments by their place")
+        if is_numpy and len(node.args) > NUMPY_FUNCTIONS[parts[1]]:
+            raise self.refused(f"{len(node.args)} arguments of {name}", f"at most {NUMPY_FUNCTIONS[parts[1]]}")
+        if name in CATEGORICAL_CALLS and not (node.args and isinstance(node.args[0], expr.Variable | expr.QuotedName)):
+            raise self.refused(f"{name}(...) of an expression", f"{name}(column)")
         for place, argument in enumerate(node.args):
-            is_setting = isinstance(argument, expr.Assign)
-            value = argument.value if is_setting else argument
-            if name == "C" and (place == 1 or is_setting) and self.encoding(value):
+            value = argument.value if isinstance(argument, expr.Assign) else argument
+            if name == "C" and place == 1 and self.encoding(value):
                 continue
-            if isinstance(value, expr.Literal) and isinstance(value.value, int) and name in ("bs", "poly"):
-                self.setting(name, value.value)
-            self.visit(value, inside_call=True, as_levels=as_levels and not is_setting)
+            if name in ("bs", "poly"):
+                self.setting(name, getattr(value, "value", None))
+            self.inside(value, as_levels=name in CATEGORICAL_CALLS and place == 0)
 
     def encoding(self, node: Any) -> bool:
         """Whether ``node`` is Treatment, Sum, Treatment("level") or Sum("level")."""
@@ -269,14 +316,14 @@ class _Check:
         is_known = isinstance(callee, expr.Variable) and callee.name.lexeme in ENCODINGS
         return is_known and all(isinstance(value, expr.Literal) for value in values)
 
-    def setting(self, name: str, value: int) -> None:
-        if value > LARGEST_SETTING:
+    def setting(self, name: str, value: Any) -> None:
+        if isinstance(value, int) and value > LARGEST_SETTING:
             raise self.refused(f"{value} as an argument of {name}", f"at most {LARGEST_SETTING}")
 
     def column(self, name: str, *, as_levels: bool = False) -> None:
         if name not in self.columns:
             raise InputError(
-                f"formula {self.text!r}",
+                self.subject,
                 got=f"{name!r}, which is no column of the table",
                 expected=f"columns among {_some(self.columns)}",
                 fix=_suggestion(name, self.columns),
@@ -287,7 +334,7 @@ class _Check:
 
     def refused(self, what: str, expected: str) -> InputError:
         return InputError(
-            f"formula {self.text!r}",
+            self.subject,
             got=what,
             expected=expected,
             fix="Anything else goes into a column of the table first.",

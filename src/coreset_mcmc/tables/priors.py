@@ -233,4 +233,7 @@ def _number(node: ast.expr) -> float | None:
         inner = _number(node.operand)
         return None if inner is None else (-inner if isinstance(node.op, ast.USub) else inner)
     is_number = isinstance(node, ast.Constant) and isinstance(node.value, int | float) and type(node.value) is not bool
-    return float(node.value) if is_number else None  # type: ignore[attr-defined]
+    try:
+        return float(node.value) if is_number else None  # type: ignore[attr-defined]
+    except OverflowError:
+        return math.inf

@@ -11,7 +11,6 @@ Priors are those of beta_j, of sigma and of the intercept at the centre, m_y + s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +21,7 @@ import pandas as pd
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.model import Model
 from coreset_mcmc.selection import Selection, Stratified
-from coreset_mcmc.tables.columns import check_frame, clean_rows
+from coreset_mcmc.tables.columns import check_frame, check_levels, clean_rows
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
 from coreset_mcmc.tables.design import Design, build_design
 from coreset_mcmc.tables.families import Family, family_named
@@ -30,12 +29,13 @@ from coreset_mcmc.tables.formula import Formula, read_formula
 from coreset_mcmc.tables.response import response_values, separating
 from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.shown import shown_model
-from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT, Structure
+from coreset_mcmc.tables.standardised import INTERCEPT, Structure
+from coreset_mcmc.tables.start import starting_position
 
 RARE = 0.1
 """An outcome with a smaller share of the rows gets half of the coreset."""
-SMALLEST_RESIDUAL_VARIANCE = 1e-12
-"""Of a standardised response: below this the predictors explain it exactly."""
+RESERVED = ("chain", "draw", "row", "statistic")
+"""Names of dimensions of a result, which no variable can have."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Regression:
     model: Model
     """Parameters shown by name on the user's scale; holds the rows as well."""
     data: dict[str, np.ndarray]
-    """{"x": (N, p), "y": (N,)}, and "offset": (N,) if there is one; columns and response standardised."""
+    """{"x": (N, p), "y": (N,)}, and "offset": (N,) if there is one; standardised where the model is."""
     row_numbers: np.ndarray
     """Of each row of the data in the table that was given."""
     formula: str
@@ -54,7 +54,7 @@ class Regression:
     columns: tuple[str, ...]
     """Columns of the table that the formula uses."""
     terms: tuple[str, ...]
-    """Names of the columns of the design."""
+    """Names of the columns of the design, without the intercept."""
     priors: dict[str, str]
     """The prior of every parameter in words; that of the intercept holds where all predictors are at their means."""
     num_dropped: int
@@ -62,8 +62,27 @@ class Regression:
     """What a user should know."""
     selection: Selection | None
     """How to choose the rows of a coreset; None for uniformly."""
-    new_rows: Any = field(repr=False, default=None)
-    """``frame -> {"x": ..., "y": ...}``: other rows in the form of ``data``, for ``fit.predict``."""
+    parsed: Formula = field(repr=False)
+    design: Design = field(repr=False)
+    scale: UserScale = field(repr=False)
+
+    def new_rows(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+        """Other rows in the form of ``data``, without a response: ``fit.predict(regression.new_rows(frame))``.
+
+        Transforms, levels and standardisation are those of the first table.
+        """
+        check_frame(frame)
+        lacking = [name for name in self.parsed.predictors if name not in set(map(str, frame.columns))]
+        require(
+            not lacking,
+            "new rows",
+            got=f"no columns {lacking}",
+            expected=f"columns {list(self.parsed.predictors)}",
+            fix="Pass a table with the columns of the first one.",
+        )
+        rows = clean_rows(frame, self.parsed.predictors, self.parsed.categorical, drop_missing=False)
+        x, offset = self.design.rows(rows.frame)
+        return {"x": x} if offset is None else {"x": x, "offset": offset / self.scale.response_scale}
 
 
 def regression(
@@ -85,48 +104,47 @@ def regression(
         drop_missing: leave out rows with missing values in columns of the formula instead of refusing them.
     """
     check_frame(frame)
-    checked = read_formula(formula, map(str, frame.columns))
-    chosen_family = family_named(family)
-    rows = clean_rows(frame, checked, drop_missing=drop_missing)
-    design = build_design(rows.frame, checked)
-    column = design.response if checked.response_column is None else _values(rows.frame[checked.response_column])
-    y, notes = response_values(column, checked, chosen_family, rows.row_numbers)
-    scale, y = _user_scale(y, design, chosen_family)
-    start = _start(y, design, chosen_family, checked)
-    prior_set = choose_priors(dict(priors or {}), chosen_family, design, scale, start.get(INTERCEPT))
-    notes += _separation_notes(design, y, chosen_family, prior_set)
-    if rows.num_dropped:
-        notes.insert(0, f"{rows.num_dropped} rows with missing values dropped")
+    chosen = family_named(family)
+    parsed = read_formula(formula, map(str, frame.columns))
+    rows = clean_rows(frame, parsed.columns, parsed.categorical, drop_missing=drop_missing)
+    check_levels(rows.frame, parsed.categorical)
+    design = build_design(rows.frame, parsed)
+    column = design.response if parsed.response_column is None else _values(rows.frame[parsed.response_column])
+    values, notes = response_values(column, parsed, chosen, rows.row_numbers)
+    scale = _user_scale(values, design, chosen)
+    y = (values - scale.response_mean) / scale.response_scale if chosen.has_scale else values
     data = {"x": design.x, "y": y}
     if design.offset is not None:
         data["offset"] = design.offset / scale.response_scale
+    name = (parsed.response_column or parsed.response).replace("/", "div")
+    _check_variable_names(name, design, chosen)
+    start = starting_position(y, data.get("offset"), design, chosen)
+    prior_set = choose_priors(dict(priors or {}), chosen, design, scale, float(start.get(INTERCEPT, np.zeros(()))))
     structure = Structure(
-        chosen_family.name,
-        prior_set.intercept,
-        prior_set.coefficients,
-        prior_set.positive,
-        design.offset is not None,
+        chosen.name, prior_set.intercept, prior_set.coefficients, prior_set.positive, design.offset is not None
     )
-    name = checked.response_column or checked.response
-    model = shown_model(structure, scale, name.replace("/", "div"), start)
-    is_rare = chosen_family.name == "bernoulli" and min(y.mean(), 1.0 - y.mean()) < RARE
-    if is_rare:
-        notes.append(
-            f"one outcome is rare ({min(y.mean(), 1 - y.mean()):.2g} of the rows): half of the coreset goes to it"
-        )
+    notes += _separation_notes(design, y, chosen, prior_set)
+    if rows.num_dropped:
+        notes.insert(0, f"{rows.num_dropped} rows with missing values dropped")
+    share = min(y.mean(), 1.0 - y.mean()) if chosen.name == "bernoulli" else 0.5
+    if share < RARE:
+        notes.append(f"one outcome is rare ({share:.2g} of the rows): up to half of the coreset goes to it")
     return Regression(
-        model=replace(model, data=data, name=checked.text),
+        model=replace(shown_model(structure, scale, name, start), data=data, name=parsed.text),
         data=data,
         row_numbers=rows.row_numbers,
-        formula=checked.text,
-        family=chosen_family.name,
-        response=checked.response,
-        columns=checked.columns,
+        formula=parsed.text,
+        family=chosen.name,
+        response=parsed.response,
+        columns=parsed.columns,
         terms=design.labels,
         priors=prior_set.in_words,
         num_dropped=rows.num_dropped,
         notes=tuple(notes),
-        selection=Stratified("y") if is_rare else None,
+        selection=Stratified("y") if share < RARE else None,
+        parsed=parsed,
+        design=design,
+        scale=scale,
     )
 
 
@@ -146,8 +164,8 @@ def _values(column: pd.Series) -> Any:
     return column.array if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
 
 
-def _user_scale(y: np.ndarray, design: Design, family: Family) -> tuple[UserScale, np.ndarray]:
-    """Where the standardised numbers lie on the user's scale, and the response as the model sees it."""
+def _user_scale(y: np.ndarray, design: Design, family: Family) -> UserScale:
+    """Where the standardised numbers lie on the user's scale."""
     mean, unit = 0.0, 1.0
     if family.has_scale:
         free = y if design.offset is None else y - design.offset
@@ -160,45 +178,20 @@ def _user_scale(y: np.ndarray, design: Design, family: Family) -> tuple[UserScal
             expected="values that vary around the offset",
             fix="Leave the offset out.",
         )
-        y = (y - mean) / unit
-    return UserScale(design.terms, design.means, design.scales, mean, unit, design.has_intercept), y
+    return UserScale(design.terms, design.means, design.scales, mean, unit, design.has_intercept)
 
 
-def _start(y: np.ndarray, design: Design, family: Family, formula: Formula) -> dict[str, np.ndarray]:
-    """Where chains start: least squares where the response has a scale, no effects otherwise."""
-    count = design.x.shape[1]
-    coefficients, variance = np.zeros(count), 1.0
-    if family.has_scale:
-        free = y if design.offset is None else y - design.offset / 1.0
-        if count and design.offset is None:
-            cross = design.x.T @ free / len(free)
-            coefficients = np.linalg.solve(design.gram, cross)
-            variance = float(1.0 - cross @ coefficients)
-        if variance <= SMALLEST_RESIDUAL_VARIANCE:
+def _check_variable_names(response: str, design: Design, family: Family) -> None:
+    """Terms, other parameters and dimensions of the result share one space of names."""
+    taken = [*RESERVED, INTERCEPT, *family.positive]
+    for name in [response, *(term.name for term in design.terms)]:
+        if name in (RESERVED if name == response else taken):
             raise InputError(
-                f"formula {formula.text!r}",
-                got="predictors that explain the response exactly",
-                expected="a response with noise",
-                fix="Is the response, or something computed from it, among the predictors? With as many columns as "
-                "rows, use fewer.",
+                f"column {name!r}",
+                got="a name that the result needs for itself",
+                expected=f"a name other than {', '.join(taken)}",
+                fix=f"Rename the column: frame.rename(columns={{{name!r}: '{name}_'}}).",
             )
-    start: dict[str, np.ndarray] = {}
-    if design.has_intercept:
-        start[INTERCEPT] = np.array(0.0 if family.has_scale else _link_of_mean(y, design, family))
-    if count:
-        start[COEFFICIENTS] = coefficients
-    logarithm = {"sigma": 0.5 * math.log(max(variance, 1e-6)), "nu": math.log(10.0), "alpha": 0.0}
-    return {**start, **{f"log_{name}": np.array(logarithm[name]) for name in family.positive}}
-
-
-def _link_of_mean(y: np.ndarray, design: Design, family: Family) -> float:
-    """The intercept that gives the mean response where no predictor has an effect."""
-    mean = float(y.mean())
-    offset = np.zeros(1) if design.offset is None else design.offset
-    if family.link == "logit":
-        return math.log(mean) - math.log1p(-mean) - float(offset.mean())
-    shift = float(offset.max())
-    return math.log(mean) - shift - math.log(float(np.mean(np.exp(offset - shift))))
 
 
 def _separation_notes(design: Design, y: np.ndarray, family: Family, priors: PriorSet) -> list[str]:
@@ -207,7 +200,7 @@ def _separation_notes(design: Design, y: np.ndarray, family: Family, priors: Pri
         return []
     labels = [design.labels[place] for place in places]
     without_prior = [design.labels[place] for place in places if priors.coefficients[place].name == "Flat"]
-    what = "separate the two outcomes" if family.name == "bernoulli" else "separate rows with counts from those without"
+    what = "parts the two outcomes" if family.name == "bernoulli" else "parts rows with counts from rows without"
     require(
         not without_prior,
         "priors",
@@ -215,6 +208,5 @@ def _separation_notes(design: Design, y: np.ndarray, family: Family, priors: Pri
         expected="a proper prior there: without one there is no posterior",
         fix="Use e.g. 'Normal(0, 2.5)'.",
     )
-    return [
-        f"{', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''} {what}: the prior decides how large the effect is"
-    ]
+    listed = f"{', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''}"
+    return [f"each of {listed} {what} by itself: the prior decides how large its effect is"]
