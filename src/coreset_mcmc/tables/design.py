@@ -15,13 +15,12 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.tables.columns import check_numbers
+from coreset_mcmc.tables.columns import LARGEST_VALUE, check_numbers
 from coreset_mcmc.tables.formula import Formula, environment, subject_of
+from coreset_mcmc.tables.passes import centre, column_ranges, gram, scale
 
 SMALLEST_EIGENVALUE = 1e-12
 """Of the correlation matrix of the design: below this its columns are the same up to rounding."""
-ROWS_AT_ONCE = 65_536
-"""Rows of a product of the design with itself."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,6 @@ def build_design(frame: pd.DataFrame, formula: Formula) -> Design:
         x[:, own.columns] = _as_matrix(term.data)
         term.data = None
     _forget(columns)
-    for place, label in enumerate(labels):
-        check_numbers(f"term {label!r}", x[:, place])
     means, scales = _standardise(x, labels, has_intercept=has_intercept)
     squares = gram(x)
     _check_rank(squares, labels, len(x))
@@ -165,39 +162,25 @@ def _evaluate(function: Any, text: str = "") -> Any:
 
 def _standardise(x: np.ndarray, labels: list[str], *, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
     """In place; means and scales."""
-    means, scales, constant = np.zeros(x.shape[1]), np.ones(x.shape[1]), []
+    low, high = column_ranges(x)
     for place, label in enumerate(labels):
-        column = x[:, place]
-        low, high = column.min(), column.max()
-        if low == high and (has_intercept or low == 0):
-            constant.append((label, low))
-            continue
-        if has_intercept:
-            means[place] = column.mean()
-            column -= means[place]
-        scales[place] = np.sqrt(np.mean(column**2))
-        column /= scales[place]
-    if constant:
-        listed = ", ".join(f"{label} = {value:g}" for label, value in constant)
+        if not (low[place] >= -LARGEST_VALUE and high[place] <= LARGEST_VALUE):
+            check_numbers(f"term {label!r}", x[:, place])
+    is_constant = (low == high) & (has_intercept | (low == 0))
+    if is_constant.any():
+        constant = [(label, value) for label, value, same in zip(labels, low, is_constant, strict=True) if same]
+        listed = ", ".join(f"{label} = {value:g}" for label, value in constant[:10])
         is_cell = any(":" in label and value == 0 for label, value in constant)
         raise InputError(
             "design",
-            got=f"terms with the same value in every row ({listed})",
+            got=f"terms with the same value in every row ({listed}{', ...' if len(constant) > 10 else ''})",
             expected="terms that vary",
             fix="No row has these combinations of levels: leave the interaction out, or merge levels."
             if is_cell
             else "Leave them out; the intercept takes their place.",
         )
-    return means, scales
-
-
-def gram(x: np.ndarray) -> np.ndarray:
-    """x'x / N, block by block."""
-    total = np.zeros((x.shape[1], x.shape[1]))
-    for start in range(0, len(x), ROWS_AT_ONCE):
-        block = x[start : start + ROWS_AT_ONCE]
-        total += block.T @ block
-    return total / len(x)
+    means = centre(x) if has_intercept else np.zeros(x.shape[1])
+    return means, scale(x)
 
 
 def _check_rank(squares: np.ndarray, labels: list[str], num_rows: int) -> None:

@@ -81,46 +81,44 @@ def _read_text(path: Path, columns: list[str]) -> pd.DataFrame:
                 include_columns=columns, null_values=MISSING, strings_can_be_null=True
             ),
         )
+    if any(pa.types.is_binary(field.type) for field in table.schema):
+        raise _not_utf8(path)
     return _to_pandas(table)
 
 
 def _explain_text(path: Path, error: Exception) -> InputError | None:
     """Bytes that are no UTF-8 and rows of another length have a place in the file."""
-    place = _first_undecodable(path) if isinstance(error, UnicodeDecodeError) or "UTF" in str(error) else None
-    if place is not None:
-        line, byte = place
-        return InputError(
-            f"table {path}",
-            got=f"byte 0x{byte:02x} in line {line}, which is no UTF-8",
-            expected="text in UTF-8",
-            fix="Convert it, e.g. iconv -f latin1 -t utf-8 old.csv > new.csv, or pandas.read_csv(path, "
-            "encoding='latin1').to_parquet('new.parquet').",
-        )
-    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
-    ragged_without_row = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
-    if ragged or ragged_without_row:
-        where = f"row {ragged.group(1)}" if ragged else "a row"
-        expected, got = (ragged or ragged_without_row).groups()[-2:]  # type: ignore[union-attr]
-        return InputError(
-            f"table {path}",
-            got=f"{where} with {got} values",
-            expected=f"{expected} values in every row, one for each name in the first line",
-            fix="Quote values that hold the delimiter; drop lines that are no rows.",
-        )
-    return None
-
-
-def _first_undecodable(path: Path) -> tuple[int, int] | None:
-    try:
-        with _open_text(path) as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    return number, line[error.start]
-    except OSError:
+    if isinstance(error, UnicodeDecodeError) or "UTF" in str(error):
+        return _not_utf8(path)
+    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", str(error))
+    if ragged is None:
         return None
-    return None
+    row, expected, got = ragged.groups()
+    return InputError(
+        f"table {path}",
+        got=f"{f'row {row}' if row else 'a row'} with {got} values",
+        expected=f"{expected} values in every row, one for each name in the first line",
+        fix="Quote values that hold the delimiter; drop lines that are no rows.",
+    )
+
+
+def _not_utf8(path: Path) -> InputError:
+    """Read on as bytes, to say where."""
+    where = "bytes"
+    with _open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                where = f"byte 0x{line[error.start]:02x} in line {number}"
+                break
+    return InputError(
+        f"table {path}",
+        got=f"{where}, which is no UTF-8",
+        expected="text in UTF-8",
+        fix="Convert it, e.g. iconv -f latin1 -t utf-8 old.csv > new.csv, or pandas.read_csv(path, "
+        "encoding='latin1').to_parquet('new.parquet').",
+    )
 
 
 def _parquet_names(path: Path) -> list[str]:

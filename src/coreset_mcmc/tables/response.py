@@ -11,6 +11,7 @@ from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.tables.columns import check_numbers
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.formula import Formula
+from coreset_mcmc.tables.passes import column_ranges
 
 
 def response_values(
@@ -100,7 +101,7 @@ def _check_support(y: np.ndarray, family: Family, subject: str, row_numbers: np.
 
 
 def separating(x: np.ndarray, y: np.ndarray, family: Family) -> list[int]:
-    """Columns that part the outcomes (or, for counts, the rows with any) by themselves: O(N) for each column.
+    """Columns that part the outcomes (or, for counts, the rows with any) by themselves: one pass.
 
     Without a prior the coefficient of such a column would be infinite.
     """
@@ -109,16 +110,11 @@ def separating(x: np.ndarray, y: np.ndarray, family: Family) -> list[int]:
     is_success = y > 0
     if is_success.all():
         return []
-    found = []
-    for place in range(x.shape[1]):
-        column = x[:, place]
-        with_success = column[is_success]
-        low, high = with_success.min(), with_success.max()
-        if family.name == "bernoulli":
-            others = column[~is_success]
-            is_parted = others.max() <= low or high <= others.min()
-        else:
-            is_parted = high == column.min() or low == column.max()
-        if is_parted:
-            found.append(place)
-    return found
+    low, high = column_ranges(x, is_success)
+    if family.name == "bernoulli":
+        low_of_others, high_of_others = column_ranges(x, ~is_success)
+        is_parted = (high_of_others <= low) | (high <= low_of_others)
+    else:
+        smallest, largest = column_ranges(x)
+        is_parted = (high == smallest) | (low == largest)
+    return np.flatnonzero(is_parted).tolist()
