@@ -55,7 +55,7 @@ def test_poisson():
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.8, 30.0, 99.0, 101.0, 1e4])
 def test_negative_binomial(alpha):
-    """SciPy's probability alpha / (alpha + mean) is rounded to 1 where the mean is tiny, so zeros need an absolute error."""
+    """SciPy rounds alpha / (alpha + mean) to 1 where the mean is tiny, so an absolute error is allowed there."""
     mean = np.exp(ETA)
     expected = scipy.stats.nbinom(alpha, alpha / (alpha + mean)).logpmf(COUNTS)
     found = values(FAMILIES["negativebinomial"], ETA, COUNTS, alpha=alpha)

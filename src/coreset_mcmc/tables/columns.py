@@ -119,6 +119,8 @@ def _converted(name: str, column: pd.Series, *, keep_integers: bool) -> Any:
         check_numbers(f"column {name!r}", values)
         is_whole = keep_integers and bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53))
         return values.astype(np.int64) if is_whole else values
+    if found not in ("", "string"):
+        raise _wrong_values(name, {type(value).__name__ for value in column})
     return _levels(name, column)
 
 
@@ -189,12 +191,16 @@ def check_levels(frame: pd.DataFrame, as_levels: Collection[str]) -> None:
 
 
 def _sorted(name: str, levels: list[Any]) -> list[Any]:
-    types = sorted({type(level).__name__ for level in levels})
-    if types and types != ["str"] and (len(types) > 1 or types[0] not in ("int", "float", "bool")):
-        raise InputError(
-            f"column {name!r}",
-            got=f"values of type {', '.join(types)}",
-            expected="numbers only, or text only",
-            fix="Turn all of them into one type, e.g. column.astype(str) or pandas.to_numeric(column).",
-        )
+    types = {type(level).__name__ for level in levels}
+    if len(types) > 1 or not types <= {"str", "int", "float", "bool"}:
+        raise _wrong_values(name, types)
     return sorted(levels)
+
+
+def _wrong_values(name: str, types: set[str]) -> InputError:
+    return InputError(
+        f"column {name!r}",
+        got=f"values of type {', '.join(sorted(types))}",
+        expected="numbers only, or text only",
+        fix="Turn all of them into one type, e.g. column.astype(str) or pandas.to_numeric(column).",
+    )

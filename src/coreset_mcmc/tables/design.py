@@ -123,6 +123,13 @@ def _named(columns: list[Any]) -> tuple[list[Term], list[str]]:
     labels: list[str] = []
     for term in columns:
         width = _as_matrix(term.data).shape[1]
+        require(
+            width > 0,
+            f"term {term.name!r}",
+            got="the same level in every row",
+            expected="at least two levels",
+            fix="Leave it out; the intercept takes its place.",
+        )
         levels = term.levels or ([str(number) for number in range(width)] if width > 1 else None)
         place = slice(len(labels), len(labels) + width)
         terms.append(Term(_plain(term.name), place, tuple(levels) if levels else None))
