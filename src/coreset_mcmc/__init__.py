@@ -29,6 +29,7 @@ from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.references import NUTS, Laplace
 from coreset_mcmc.result import Cost, Fit, load
 from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
+from coreset_mcmc.tables import Regression, from_formula, read_table, regression
 from coreset_mcmc.trust import Finding, Trust, trust
 from coreset_mcmc.weights import optimizers
 from coreset_mcmc.weights.epochs import DoublingEpochs
@@ -66,6 +67,7 @@ __all__ = [
     "NonNegative",
     "QuasiNewton",
     "RandomOrderScan",
+    "Regression",
     "RunError",
     "Simplex",
     "SparseHamiltonianFlow",
@@ -77,6 +79,7 @@ __all__ = [
     "fit",
     "from_bambi",
     "from_blackjax",
+    "from_formula",
     "from_numpyro",
     "from_pymc",
     "kernels",
@@ -84,6 +87,8 @@ __all__ = [
     "metrics",
     "models",
     "optimizers",
+    "read_table",
+    "regression",
     "selection",
     "subsampling",
     "trust",

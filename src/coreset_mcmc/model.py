@@ -80,6 +80,8 @@ class Model:
             ``batch -> {name: (B, ...)}``.
         data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
         bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
+        compiled: the same densities, each up to a constant, and nothing else: what compiled steps see instead. Models
+            that differ only in ``constrain``, names and data may share it, and with it the compiled programs.
         identity: what stands for the functions in the fingerprint of a checkpoint if their code does not.
         name: how the model is called in messages and files.
     """
@@ -100,6 +102,7 @@ class Model:
     observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
     data: Any = None
     bind: Callable[[Batch], Model] | None = None
+    compiled: Model | None = None
     identity: Any = None
     name: str = "model"
 

@@ -55,7 +55,7 @@ def make_problem(model: Model, data: DataSource, selected: SelectedRows, initial
         rows=data.take(indices),
         initial_weights=jnp.asarray(selected.weights, jnp.float64),
         initial_positions=initial_positions,
-        model=model,
+        model=model.compiled or model,
     )
 
 
@@ -149,7 +149,7 @@ def _start_values(model: Model, data: ArrayData, positions: Position) -> tuple[j
 
 
 def _check_start_values(model: Model, data: ArrayData, positions: Position) -> None:
-    priors, count = _start_values(model, data, positions)
+    priors, count = _start_values(model.compiled or model, data, positions)
     require(
         bool(jnp.all(jnp.isfinite(priors))),
         "log_prior at the initial position",

@@ -33,3 +33,13 @@ LARGEST_LOG_INVERSE_SCALE = 300.0
 def inverse_scale(log_scale: jax.Array) -> jax.Array:
     """exp(-log_scale), held at exp(300) where it would overflow: 0 * inf never turns a perfect fit into NaN."""
     return jnp.exp(jnp.minimum(-log_scale, LARGEST_LOG_INVERSE_SCALE))
+
+
+LARGEST_EXPONENT = 300.0
+"""Where :func:`bounded_exponential` leaves the curve: a sum of any number of rows stays finite."""
+
+
+def bounded_exponential(x: jax.Array) -> jax.Array:
+    """exp(x), continued as its tangent where it would overflow, so that it stays convex with a finite gradient."""
+    below = jnp.minimum(x, LARGEST_EXPONENT)
+    return jnp.exp(below) * (1.0 + (x - below))

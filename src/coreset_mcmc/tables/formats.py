@@ -1,0 +1,215 @@
+"""How each format gives the names of its columns and its rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from coreset_mcmc.errors import InputError, require
+
+MISSING = ["", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
+"""What stands for a missing value in text, as in pandas."""
+DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+OTHER_DELIMITERS = (",", ";", "\t", "|", " ")
+INDEX = re.compile(r"__index_level_\d+__")
+"""How pandas calls an index without a name in Parquet and Arrow files."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A way to store a table."""
+
+    name: str
+    names: Callable[[Path], list[str]]
+    read: Callable[[Path, list[str]], pd.DataFrame]
+    explain: Callable[[Path, Exception], InputError | None] = lambda path, error: None
+
+
+def _to_pandas(table: Any) -> pd.DataFrame:
+    """Column by column, each freed as soon as it is converted; decimals become floats."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
+    return table.to_pandas(split_blocks=True, self_destruct=True, ignore_metadata=True, date_as_object=False)
+
+
+def _without_index(names: list[str]) -> list[str]:
+    return [name for name in names if not INDEX.fullmatch(name)]
+
+
+def _open_text(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """Names and the delimiter: that of the suffix, or another one if the first line has only others."""
+    with _open_text(path) as file:
+        line = file.readline().decode("utf-8-sig").strip("\r\n")
+    suffix = path.name.lower().removesuffix(".gz")[-4:]
+    usual = DELIMITERS[suffix]
+    counts = {delimiter: line.count(delimiter) for delimiter in OTHER_DELIMITERS}
+    delimiter = usual if counts[usual] or not any(counts.values()) else max(counts, key=lambda item: counts[item])
+    if delimiter == " " and suffix != ".txt":
+        delimiter = usual
+    return next(csv.reader([line], delimiter=delimiter), []), delimiter
+
+
+def _text_names(path: Path) -> list[str]:
+    return _header(path)[0]
+
+
+def _read_text(path: Path, columns: list[str]) -> pd.DataFrame:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    compression = "gzip" if path.name.lower().endswith(".gz") else None
+    with pa.input_stream(str(path), compression=compression) as stream:
+        table = arrow_csv.read_csv(
+            stream,
+            parse_options=arrow_csv.ParseOptions(delimiter=_header(path)[1], newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=columns, null_values=MISSING, strings_can_be_null=True
+            ),
+        )
+    if any(pa.types.is_binary(field.type) for field in table.schema):
+        raise _not_utf8(path)
+    return _to_pandas(table)
+
+
+def _explain_text(path: Path, error: Exception) -> InputError | None:
+    """Bytes that are no UTF-8 and rows of another length have a place in the file."""
+    if isinstance(error, UnicodeDecodeError) or "UTF" in str(error):
+        return _not_utf8(path)
+    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", str(error))
+    if ragged is None:
+        return None
+    row, expected, got = ragged.groups()
+    return InputError(
+        f"table {path}",
+        got=f"{f'row {row}' if row else 'a row'} with {got} values",
+        expected=f"{expected} values in every row, one for each name in the first line",
+        fix="Quote values that hold the delimiter; drop lines that are no rows.",
+    )
+
+
+def _not_utf8(path: Path) -> InputError:
+    """Read on as bytes, to say where."""
+    where = "bytes"
+    with _open_text(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                where = f"byte 0x{line[error.start]:02x} in line {number}"
+                break
+    return InputError(
+        f"table {path}",
+        got=f"{where}, which is no UTF-8",
+        expected="text in UTF-8",
+        fix="Convert it, e.g. iconv -f latin1 -t utf-8 old.csv > new.csv, or pandas.read_csv(path, "
+        "encoding='latin1').to_parquet('new.parquet').",
+    )
+
+
+def _parquet_names(path: Path) -> list[str]:
+    from pyarrow import parquet
+
+    schema = parquet.ParquetDataset(path).schema if path.is_dir() else parquet.read_schema(path)
+    return _without_index(list(schema.names))
+
+
+def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
+    from pyarrow import parquet
+
+    return _to_pandas(parquet.read_table(path, columns=columns))
+
+
+def _arrow_reader(source: Any) -> Any:
+    """A file has an index at its end, a stream has none."""
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        source.seek(0)
+        return pa.ipc.open_stream(source)
+
+
+def _arrow_names(path: Path) -> list[str]:
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source:
+        return _without_index(list(_arrow_reader(source).schema.names))
+
+
+def _read_arrow(path: Path, columns: list[str]) -> pd.DataFrame:
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as source:
+        return _to_pandas(_arrow_reader(source).read_all().select(columns))
+
+
+def _npz_names(path: Path) -> list[str]:
+    """1-D arrays are columns, the columns of a 2-D array x are x_0, x_1, ..."""
+    with np.load(path, allow_pickle=False) as archive:
+        shapes = {name: archive[name].shape for name in archive.files}
+    lengths = {name: shape[0] if shape else 1 for name, shape in shapes.items()}
+    for name, shape in shapes.items():
+        require(
+            len(shape) in (1, 2),
+            f"array {name!r} of {path}",
+            got=f"shape {shape}",
+            expected="one column (N,) or several (N, p)",
+            fix="Rows run along the first axis; split other arrays into columns.",
+        )
+    require(
+        len(set(lengths.values())) <= 1,
+        f"table {path}",
+        got=f"arrays of lengths {lengths}",
+        expected="the same number of rows in every array",
+        fix="Save the arrays of one table together.",
+    )
+    return [name for key, shape in shapes.items() for name in _npz_columns(key, shape)]
+
+
+def _npz_columns(name: str, shape: tuple[int, ...]) -> list[str]:
+    return [name] if len(shape) == 1 else [f"{name}_{place}" for place in range(shape[1])]
+
+
+def _read_npz(path: Path, columns: list[str]) -> pd.DataFrame:
+    found = {}
+    with np.load(path, allow_pickle=False) as archive:
+        for key in archive.files:
+            array = archive[key]
+            names = _npz_columns(key, array.shape)
+            for place, name in enumerate(names):
+                if name in columns:
+                    found[name] = array if array.ndim == 1 else array[:, place]
+    return pd.DataFrame({name: found[name] for name in columns}, copy=False)
+
+
+def _explain_npz(path: Path, error: Exception) -> InputError | None:
+    if "allow_pickle" not in str(error):
+        return None
+    return InputError(
+        f"table {path}",
+        got="an array of Python objects",
+        expected="arrays of numbers, booleans or text",
+        fix="Reading objects can run any code, so it is refused. Save text with array.astype(str).",
+    )
+
+
+TEXT = Format("text with delimiters", _text_names, _read_text, _explain_text)
+PARQUET = Format("Parquet", _parquet_names, _read_parquet)
+ARROW = Format("Arrow", _arrow_names, _read_arrow)
+NUMPY = Format("NumPy archive", _npz_names, _read_npz, _explain_npz)

@@ -1,0 +1,74 @@
+"""The model that a user sees: parameters by name on their own scale, full log-densities, predictions of responses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from coreset_mcmc.errors import require
+from coreset_mcmc.model import Model
+from coreset_mcmc.models.checks import check_support, regression_columns
+from coreset_mcmc.tables.families import FAMILIES
+from coreset_mcmc.tables.scale import UserScale
+from coreset_mcmc.tables.standardised import Structure, logarithms, predictor, standardised_model
+from coreset_mcmc.types import Batch, Key, Position
+
+
+def shown_model(structure: Structure, scale: UserScale, response: str, start: dict[str, np.ndarray]) -> Model:
+    """The standardised model with names, and with log-densities of the response in its own unit."""
+    family = FAMILIES[structure.family]
+    inner = standardised_model(structure)
+    unit, mean = scale.response_scale, scale.response_mean
+
+    def log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
+        return family.log_density(logarithms(position), predicted, batch["y"]) - math.log(unit)
+
+    def predictive(key: Key, position: Position, batch: Batch) -> dict[str, jax.Array]:
+        drawn = family.draw(key, logarithms(position), predictor(position, batch))
+        return {response: mean + unit * drawn if family.has_scale else drawn}
+
+    def observed(batch: Batch) -> dict[str, Any]:
+        y = np.asarray(batch["y"])
+        return {response: mean + unit * y if family.has_scale else y}
+
+    def check_data(data: Any) -> None:
+        _, y = regression_columns(data, len(structure.coefficients))
+        require(
+            structure.has_offset == ("offset" in data),
+            "regression data",
+            got=f"keys {sorted(data)}",
+            expected='"x", "y" and "offset"' if structure.has_offset else '"x" and "y"',
+            fix="Use the data of the regression, or its new_rows(frame).",
+        )
+        if family.name == "bernoulli":
+            check_support(y, (y == 0) | (y == 1), expected="0 or 1 in every row", fix="Recode the response.")
+        elif family.link == "log":
+            is_count = (y >= 0) & (y == np.floor(y))
+            check_support(y, is_count, expected="whole numbers of at least 0", fix="Pass counts.")
+
+    vectors = [term for term in scale.terms if term.levels is not None]
+    return Model.from_linear_predictor(
+        inner.log_prior,
+        predictor,
+        log_likelihood,
+        initial_position=start,
+        change_bound=inner.change_bound,
+        check_data=check_data,
+        dims={term.name: (f"{term.name}_dim",) for term in vectors},
+        coords={f"{term.name}_dim": list(term.levels or ()) for term in vectors},
+        constrain=scale.constrain,
+        unconstrain=scale.unconstrain,
+        predictive=predictive,
+        observed=observed,
+        compiled=inner,
+        identity={
+            "structure": inner.identity,
+            "names": [term.name for term in scale.terms],
+            "means": scale.means,
+            "scales": scale.scales,
+            "response": [response, mean, unit],
+        },
+    )

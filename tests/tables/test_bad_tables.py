@@ -1,0 +1,205 @@
+"""Every mistake has its own words, before any work."""
+
+from __future__ import annotations
+
+import decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from table_examples import SIZE, table
+
+import coreset_mcmc as cm
+
+
+def with_values(**columns) -> pd.DataFrame:
+    return table().assign(**columns)
+
+
+def with_value(name: str, value, row: int = 3) -> pd.DataFrame:
+    frame = table()
+    frame[name] = frame[name].astype(object if isinstance(value, str) else frame[name].dtype)
+    frame.loc[row, name] = value
+    return frame
+
+
+MISTAKES = {
+    "unknown column": (table, "y ~ X1", r"'X1', which is no column of the table; expected columns among \[x, z, g"),
+    "misspelt column": (table, "y ~ my_col", r"Did you mean 'my col'\?"),
+    "unknown column in a call": (table, "y ~ np.log(zz)", r"'zz', which is no column.*Did you mean 'z'\?"),
+    "unknown response": (table, "yy ~ x", r"'yy', which is no column"),
+    "no response": (table, "x + z", "got no response; expected 'response ~ predictors'"),
+    "empty formula": (table, "  ", "formula: got '  '; expected text such as 'y ~ x'"),
+    "no formula": (table, None, "formula: got None"),
+    "nothing right": (table, "y ~", "cannot be parsed"),
+    "nothing left": (table, "~ x", "cannot be parsed"),
+    "two tildes": (table, "y ~ x ~ z", "cannot be parsed"),
+    "unbalanced": (table, "y ~ (x + z", r"cannot be parsed \(Expect '\)'"),
+    "closing too often": (table, "y ~ x)", r"something after its end, from '\)'"),
+    "open backtick": (table, "y ~ `my col", "a backtick without its partner"),
+    "no terms": (table, "y ~ 0", "neither an intercept nor a predictor"),
+    "a constant as a term": (table, "y ~ 3 + x", "the constant 3 as a term"),
+    "a power of a column": (table, "y ~ x ** 2", r"expected \{x \*\* 2\} for the square"),
+    "modulo": (table, "y ~ x % 2", "something after its end, from '%'"),
+    "a comparison between terms": (table, "y ~ x > 2", r"'>' between terms|something after its end"),
+    "a sum as the response": (table, "y + z ~ x", "a response that is a sum"),
+    "response on both sides": (table, "y ~ x + y", "y on both sides of the tilde"),
+    "groups": (table, "y ~ x + (1|g)", r"group-specific term.*cm\.from_bambi"),
+    "level of a predictor": (table, "y ~ g['a']", r"g\[\.\.\.\] among the predictors"),
+    "unknown function": (table, "y ~ log(x)", "a call of log; expected calls of B, C, I"),
+    "levels of an expression": (table, "y ~ C(x + z)", r"C\(\.\.\.\) of an expression"),
+    "log of negative numbers": (
+        table,
+        "y ~ np.log(x - 9)",
+        r"term 'np.log\(x - 9\)': got \d+ values that are infinite",
+    ),
+    "division by zero": (table, "y ~ {1 / i}", "infinite or not a number"),
+    "arithmetic with text": (table, "y ~ {g + 1}", "expected terms that can be evaluated"),
+    "spline without settings": (table, "y ~ bs(x)", "Must specify either 'df' or 'knots'"),
+    "constant column": (lambda: with_values(x=2.0), "y ~ x + z", r"same value in every row \(x = 2\)"),
+    "constant text": (lambda: with_values(g="a"), "y ~ g + x", "term 'g': got the same level in every row"),
+    "empty cell": (
+        lambda: with_values(g=["a", "b"] * (SIZE // 2), k=["u", "v"] * (SIZE // 2)),
+        "y ~ g * k",
+        r"same value in every row|linearly dependent",
+    ),
+    "no row of a combination": (
+        lambda: with_values(g=["a", "b", "a", "c"] * (SIZE // 4), k=["u", "u", "v", "u"] * (SIZE // 4)),
+        "y ~ g * k",
+        r"g\[b\]:k\[v\] = 0.*No row has these combinations",
+    ),
+    "collinear columns": (
+        lambda: with_values(w=lambda f: 2 * f["x"] - f["z"]),
+        "y ~ x + z + w + i",
+        r"linearly dependent terms x, z, w \(120 rows",
+    ),
+    "more columns than rows": (
+        lambda: table().iloc[:5],
+        "y ~ poly(x, 2) + z + i + flag",
+        "dependent|exactly|constant|same",
+    ),
+    "copy of the response": (
+        lambda: with_values(w=lambda f: 3 * f["y"] - 1),
+        "y ~ w",
+        "predictors that explain the response exactly",
+    ),
+    "identifiers": (
+        lambda: with_values(name=[f"id{place}" for place in range(SIZE)]),
+        "y ~ name",
+        "120 different values in 120 rows; expected fewer levels than rows",
+    ),
+    "numbers of rows as levels": (lambda: with_values(k=range(SIZE)), "y ~ C(k)", "120 different values in 120 rows"),
+    "dates": (
+        lambda: with_values(day=pd.date_range("2020-01-01", periods=SIZE)),
+        "y ~ day",
+        "column 'day': got dates",
+    ),
+    "durations": (lambda: with_values(k=pd.to_timedelta(range(SIZE))), "y ~ k", "got durations"),
+    "complex numbers": (lambda: with_values(k=1j), "y ~ k", "got complex numbers"),
+    "mixed types": (lambda: with_values(k=[1, "a"] * (SIZE // 2)), "y ~ k", "values of type int, str"),
+    "lists": (lambda: with_values(k=[[1]] * SIZE), "y ~ k", "column 'k'"),
+    "infinite values": (lambda: with_value("x", np.inf), "y ~ x", r"column 'x': got 1 values.*first in row 3"),
+    "infinite response": (lambda: with_value("y", -np.inf), "y ~ x", "column 'y': got 1 values"),
+    "huge values": (lambda: with_value("x", 1e300), "y ~ x", r"values as large as 1e\+300"),
+    "missing values": (
+        lambda: with_value("x", np.nan).assign(z=np.where(np.arange(SIZE) < 2, np.nan, 1.5)),
+        "y ~ x + z",
+        r"3 of 120 rows with missing values \(x: 1, z: 2\).*drop_missing=True",
+    ),
+    "no rows": (lambda: table().iloc[:0], "y ~ x", "table: got 0 rows"),
+    "no frame": (dict, "y ~ x", "table: got dict; expected a pandas DataFrame"),
+    "repeated columns": (lambda: pd.concat([table(), table()[["x"]]], axis=1), "y ~ x", r"repeated columns \['x'\]"),
+    "constant response": (lambda: with_values(y=1.0), "y ~ x", "response 'y': got 1 in every row"),
+    "text as the response": (table, "g ~ x", r"text with levels \[a, b, c\]; expected numbers for the family gaussian"),
+    "the name of a dimension": (lambda: with_values(draw=lambda f: f["x"]), "y ~ draw", "a name that the result needs"),
+    "the name of a parameter": (
+        lambda: with_values(sigma=lambda f: f["x"]),
+        "y ~ sigma",
+        "a name that the result needs",
+    ),
+    "only an offset": (lambda: with_values(w=lambda f: f["y"]), "y ~ offset(w)", "nothing but its offset"),
+    "offset left": (table, "offset(y) ~ x", "offset"),
+}
+
+
+@pytest.mark.parametrize("name", list(MISTAKES))
+def test_mistakes(name, capsys):
+    make, formula, message = MISTAKES[name]
+    with pytest.raises(cm.InputError, match=message):
+        cm.regression(make(), formula)
+    assert capsys.readouterr().out == ""
+
+
+RESPONSES = {
+    "three levels": ("bernoulli", table, "g ~ x", r"3 levels \[a, b, c\]; expected two outcomes"),
+    "another level": ("bernoulli", table, "outcome['maybe'] ~ x", r"'maybe', which does not occur.*\[no, yes\]"),
+    "a level of numbers": ("bernoulli", table, "success['1'] ~ x", "a level of a column of numbers"),
+    "neither 0 nor 1": ("bernoulli", table, "i ~ x", r"rows outside, first [23] in row \d+; expected 0 or 1"),
+    "one outcome": ("bernoulli", lambda: with_values(success=1), "success ~ x", "got 1 in every row"),
+    "one level": ("bernoulli", lambda: with_values(outcome="yes"), "outcome ~ x", r"1 levels \[yes\]"),
+    "negative counts": ("poisson", lambda: with_value("count", -2), "count ~ x", r"1 rows outside, first -2 in row 3"),
+    "fractions": ("negativebinomial", table, "z ~ x", "expected counts: whole numbers of at least 0"),
+    "no counts at all": ("poisson", lambda: with_values(count=0), "count ~ x", "got 0 in every row"),
+    "an unknown family": ("gamma", table, "z ~ x", "family: got 'gamma'; expected one of gaussian"),
+}
+
+
+@pytest.mark.parametrize("name", list(RESPONSES))
+def test_responses_outside_the_family(name):
+    family, make, formula, message = RESPONSES[name]
+    with pytest.raises(cm.InputError, match=message):
+        cm.regression(make(), formula, family=family)
+
+
+PRIORS = {
+    "unknown name": (
+        {"xx": "Normal(0, 1)"},
+        r"a prior for 'xx'; expected names among \['Intercept', 'coefficients', 'x'",
+    ),
+    "of another family": ({"nu": "Gamma(2, 0.1)"}, "a prior for 'nu'"),
+    "support of a coefficient": ({"x": "HalfNormal(1)"}, "prior of x: got 'HalfNormal"),
+    "support of sigma": ({"sigma": "Normal(0, 1)"}, "prior of sigma: got 'Normal"),
+    "text": ({"coefficients": "wide"}, "prior of coefficients: got 'wide'"),
+    "scale": ({"Intercept": "Normal(0, -1)"}, "prior of Intercept: got sigma = -1"),
+}
+
+
+@pytest.mark.parametrize("name", list(PRIORS))
+def test_priors(name):
+    priors, message = PRIORS[name]
+    with pytest.raises(cm.InputError, match=message):
+        cm.regression(table(), "y ~ x", priors=priors)
+
+
+def test_no_posterior_without_a_prior():
+    with pytest.raises(cm.InputError, match="prior of alpha: got Flat; expected a proper prior"):
+        cm.regression(table(), "count ~ x", family="negativebinomial", priors={"alpha": "Flat"})
+    frame = with_values(success=lambda f: (f["x"] > 3).astype(int))
+    with pytest.raises(cm.InputError, match="Flat for x, which parts the two outcomes"):
+        cm.regression(frame, "success ~ x", family="bernoulli", priors={"x": "Flat"})
+
+
+def test_all_rows_dropped():
+    frame = with_values(x=np.nan)
+    with pytest.raises(cm.InputError, match=r"none of 120 rows without missing values \(x: 120\)"):
+        cm.regression(frame, "y ~ x", drop_missing=True)
+
+
+def test_many_levels():
+    frame = pd.concat([table()] * 20, ignore_index=True)
+    frame["name"] = [f"id{place // 2}" for place in range(len(frame))]
+    with pytest.raises(cm.InputError, match=r"1200 levels; expected at most 1000.*cm\.from_bambi"):
+        cm.regression(frame, "y ~ name")
+
+
+def test_decimal_objects_are_numbers():
+    frame = with_values(k=[decimal.Decimal(place) / 7 for place in range(SIZE)])
+    assert cm.regression(frame, "y ~ k").terms == ("k",)
+
+
+def test_new_rows_with_other_levels_or_without_columns():
+    built = cm.regression(table(), "y ~ x + g")
+    with pytest.raises(cm.InputError, match=r"\(d\) in 'g' are not present in the original data"):
+        built.new_rows(pd.DataFrame({"x": [1.0], "g": ["d"]}))
+    with pytest.raises(cm.InputError, match=r"new rows: got no columns \['g'\]"):
+        built.new_rows(pd.DataFrame({"x": [1.0]}))

@@ -1,0 +1,129 @@
+"""Prior densities against SciPy, in standardised units, and what cannot be read."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from coreset_mcmc.errors import InputError
+from coreset_mcmc.tables.priors import Prior, joint_log_density, read_prior
+
+WHOLE_LINE = {
+    "Normal(1, 2.5)": scipy.stats.norm(1, 2.5),
+    "StudentT(3, -1, 2)": scipy.stats.t(3, -1, 2),
+    "Cauchy(0.5, 2)": scipy.stats.cauchy(0.5, 2),
+    "Laplace(1, 0.5)": scipy.stats.laplace(1, 0.5),
+}
+HALF_LINE = {
+    "HalfNormal(2)": scipy.stats.halfnorm(scale=2),
+    "HalfCauchy(1.5)": scipy.stats.halfcauchy(scale=1.5),
+    "Exponential(3)": scipy.stats.expon(scale=1 / 3),
+    "Gamma(2, 0.1)": scipy.stats.gamma(2, scale=10),
+}
+
+
+def density_of(prior: Prior, at: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True):
+        return np.asarray(prior.log_density(jnp.asarray(at)))
+
+
+@pytest.mark.parametrize("text", list(WHOLE_LINE))
+@pytest.mark.parametrize("unit", [1.0, 0.02, 30.0])
+def test_priors_of_coefficients(text, unit):
+    """value = unit * z, so the density of z is that of the value times the unit."""
+    z = np.array([-3.0, 0.0, 0.4, 10.0])
+    prior = read_prior(text, "prior of x", for_positive=False).in_units(unit)
+    np.testing.assert_allclose(density_of(prior, z), WHOLE_LINE[text].logpdf(unit * z) + np.log(unit), rtol=1e-12)
+
+
+@pytest.mark.parametrize("text", list(HALF_LINE))
+@pytest.mark.parametrize("unit", [1.0, 0.02, 300.0])
+def test_priors_of_positive_parameters(text, unit):
+    """In u = log z the density has the Jacobian z."""
+    z = np.array([1e-3, 0.4, 1.0, 10.0])
+    prior = read_prior(text, "prior of sigma", for_positive=True).in_units(unit)
+    expected = HALF_LINE[text].logpdf(unit * z) + np.log(unit) + np.log(z)
+    np.testing.assert_allclose(density_of(prior, np.log(z)), expected, rtol=1e-12)
+
+
+def test_half_student_t_is_twice_student_t():
+    z = np.array([1e-3, 0.4, 10.0])
+    prior = read_prior("HalfStudentT(4, 2)", "prior of sigma", for_positive=True)
+    np.testing.assert_allclose(
+        density_of(prior, np.log(z)), np.log(2) + scipy.stats.t(4, 0, 2).logpdf(z) + np.log(z), rtol=1e-12
+    )
+
+
+def test_flat_is_flat():
+    assert density_of(read_prior("Flat", "x", for_positive=False), np.array(1e9)) == 0
+    assert density_of(read_prior("Uniform", "sigma", for_positive=True), np.array(2.0)) == 2.0
+
+
+def test_several_kinds_at_once():
+    priors = [Prior("Normal", (0.0, 1.0)), Prior("Laplace", (1.0, 2.0)), Prior("Normal", (2.0, 3.0)), Prior("Flat")]
+    z = np.array([0.3, -1.0, 5.0, 7.0])
+    with jax.enable_x64(True):
+        total = float(joint_log_density(priors, jnp.asarray(z)))
+    parts = [scipy.stats.norm(0, 1), scipy.stats.laplace(1, 2), scipy.stats.norm(2, 3)]
+    assert total == pytest.approx(sum(part.logpdf(value) for part, value in zip(parts, z, strict=False)), rel=1e-12)
+
+
+@pytest.mark.parametrize("text", [*WHOLE_LINE, *HALF_LINE, "HalfStudentT(4, 2)"])
+@pytest.mark.parametrize("at", [-1e6, -800.0, 0.0, 800.0, 1e6])
+def test_finite_gradients_far_out(text, at):
+    prior = read_prior(text, "prior", for_positive=text not in WHOLE_LINE)
+    with jax.enable_x64(True):
+        value, slope = jax.value_and_grad(prior.log_density)(jnp.float64(at))
+    assert np.isfinite(value)
+    assert np.isfinite(slope)
+
+
+def test_named_numbers_and_signs():
+    assert read_prior("Normal(mu=-1, sigma=+2e-1)", "x", for_positive=False) == Prior("Normal", (-1.0, 0.2))
+    assert read_prior(" Cauchy(0, beta=2) ", "x", for_positive=False) == Prior("Cauchy", (0.0, 2.0))
+
+
+def test_words_are_read_back():
+    prior = Prior("StudentT", (3.0, 0.0, 2.5))
+    assert str(prior) == "StudentT(3, 0, 2.5)"
+    assert read_prior(str(prior), "x", for_positive=False) == prior
+    assert str(Prior("HalfFlat")) == "Flat"
+
+
+@pytest.mark.parametrize(
+    ("text", "for_positive", "message"),
+    [
+        ("Normal(0, -1)", False, r"sigma = -1 in 'Normal\(0, -1\)'; expected a finite number above zero"),
+        ("Normal(0, 0)", False, "sigma = 0"),
+        ("Normal(0)", False, r"expected Normal\(mu, sigma\), all of its numbers"),
+        ("Normal(0, 1, 2)", False, r"expected Normal\(mu, sigma\)"),
+        ("Normal(0, tau=1)", False, r"expected Normal\(mu, sigma\)"),
+        ("Normal(0, 1e999)", False, "sigma = inf"),
+        ("Normal", False, "all of its numbers"),
+        ("Beta(1, 1)", False, "a distribution over all numbers: Normal, StudentT"),
+        ("HalfNormal(1)", False, "a distribution over all numbers"),
+        ("HalfFlat", False, "a distribution over all numbers"),
+        ("Normal(0, 1)", True, "positive numbers, because the parameter is positive: HalfNormal"),
+        ("Normal(0, 1", False, r"expected text such as 'Normal\(0, 2.5\)'"),
+        ("Normal(0, __import__('os'))", False, "expected text such as"),
+        ("Normal(0, 'a')", False, "expected text such as"),
+        ("Normal(0, True)", False, "expected text such as"),
+        ("a.Normal(0, 1)", False, "expected text such as"),
+        ("1 + 1", False, "expected text such as"),
+        ("Normal(*[0, 1])", False, "expected text such as"),
+        ("Normal(**{})", False, "expected text such as|all of its numbers"),
+        (2.5, False, "expected text such as"),
+        ("", False, "expected text such as"),
+    ],
+)
+def test_what_cannot_be_read(text, for_positive, message):
+    with pytest.raises(InputError, match=message):
+        read_prior(text, "prior of x", for_positive=for_positive)
+
+
+def test_a_number_too_large_for_a_float():
+    with pytest.raises(InputError, match="finite number"):
+        read_prior(f"Normal(0, 1{'0' * 400})", "prior of x", for_positive=False)
