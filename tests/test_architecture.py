@@ -37,6 +37,7 @@ ROOMS = [
     {"datasets", "plots"},
     {"report"},
     {"demo", "experiments"},
+    {"commands"},
     {"cli"},
 ]
 DOORS = {("result.py", "coreset_mcmc.trust")}

@@ -1,12 +1,17 @@
-"""The command ``coreset-mcmc``."""
+"""The command ``coreset-mcmc``.
+
+Exit codes: 0 all went well; 2 a mistake in what was asked for or in the data, found before any work; 3 the run failed
+(a computation, or the disk); 4 the verdict is worse than ``--require`` allows; 130 interrupted, with what there is saved.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -18,10 +23,12 @@ from coreset_mcmc.errors import CheckpointError, InputError, RunError, require
 
 EXIT_USER_ERROR = 2
 EXIT_RUN_ERROR = 3
+EXIT_VERDICT = 4
 EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     help="Bayesian coresets: a small weighted subset of rows whose posterior stands in for the full one.",
+    epilog="Exit codes: 0 fine; 2 mistake in the input; 3 the run failed; 4 verdict below --require; 130 interrupted.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -40,6 +47,9 @@ def _told_in_words() -> Iterator[None]:
         raise typer.Exit(EXIT_USER_ERROR) from error
     except RunError as error:
         errors.print(f"[red]The run failed.[/red] {escape(str(error))}")
+        raise typer.Exit(EXIT_RUN_ERROR) from error
+    except MemoryError as error:
+        errors.print("[red]The run failed.[/red] There is not enough memory for these rows and columns.")
         raise typer.Exit(EXIT_RUN_ERROR) from error
     except KeyboardInterrupt as error:
         errors.print("Interrupted.")
@@ -77,6 +87,159 @@ def demo(
         from coreset_mcmc.demo import run_demo  # noqa: PLC0415 - keeps --help fast
 
         run_demo(console, coreset_size=coreset_size, draws=draws, chains=chains, seed=seed, folder=out)
+
+
+Level = Literal["good", "care"]
+ACCEPTED = {"good": ("good",), "care": ("good", "use with care")}
+
+
+@app.command("fit")
+def fit_command(
+    data: Annotated[Path | None, typer.Argument(help="CSV, Parquet, Feather or npz.", show_default=False)] = None,
+    formula: Annotated[str | None, typer.Option("--formula", "-f", help='"y ~ x + C(group) + x:z"')] = None,
+    family: Annotated[
+        str | None, typer.Option(help="gaussian (default), bernoulli, poisson, negativebinomial or t.")
+    ] = None,
+    prior: Annotated[
+        list[str] | None, typer.Option(help='"name=Normal(0, 1)"; a term, Intercept, sigma, ... or coefficients.')
+    ] = None,
+    drop_missing: Annotated[
+        bool | None, typer.Option("--drop-missing/--refuse-missing", help="What to do with rows that lack a value.")
+    ] = None,
+    coreset_size: Annotated[str | None, typer.Option(help='A number of rows, or "auto" (default).')] = None,
+    kl_target: Annotated[float | None, typer.Option(help='Nats; where "auto" stops (0.05 by default).')] = None,
+    method: Annotated[str | None, typer.Option(help="Another method; see 'coreset-mcmc list'.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws kept from each chain (1000).")] = None,
+    tune: Annotated[int | None, typer.Option(help="Draws discarded before them (500).")] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains (4).")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws; drawn if left out.")] = None,
+    trust: Annotated[
+        bool | None, typer.Option("--trust/--no-trust", help="Check whether the result can be trusted.")
+    ] = None,
+    interval: Annotated[float | None, typer.Option(help="Probability of the intervals (0.89).")] = None,
+    report: Annotated[bool | None, typer.Option("--report/--no-report", help="Write report.html.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with any of this; options go before it.")] = None,
+    out: Annotated[Path, typer.Option(help="A new folder for everything that the run leaves.")] = Path("run"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")] = False,
+    require_verdict: Annotated[
+        Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
+    ] = None,
+) -> None:
+    """Fit a regression to a table by a coreset, check it, and leave draws, coreset, summary and report in a folder.
+
+    Ctrl-C goes on with what there is and saves it; a second one stops at once. 'coreset-mcmc resume' continues either.
+
+    Example: coreset-mcmc fit flights.parquet --formula "cancelled ~ hour + distance" --family bernoulli --out run
+    Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family negativebinomial --prior "price=Normal(0, 1)"
+    Example: coreset-mcmc fit --config run/config.toml --out again
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.config import Config, read_config  # noqa: PLC0415 - keeps --help fast
+
+        asked = read_config(config) if config is not None else Config()
+        if data is not None:
+            asked = asked.changed("data", path=str(data), sha256="")
+        size = int(coreset_size) if coreset_size is not None and coreset_size.isdigit() else coreset_size
+        _check_size_text(size)
+        priors = {**asked.model.priors, **_priors(prior)}
+        asked = asked.changed("data", drop_missing=drop_missing)
+        asked = asked.changed("model", formula=formula, family=family, priors=priors)
+        asked = asked.changed("coreset", size=size, kl_target=kl_target, method=method)
+        asked = asked.changed("sampling", draws=draws, tune=tune, chains=chains, seed=seed)
+        asked = asked.changed("trust", check=trust)
+        asked = asked.changed("output", interval=interval, report=report)
+        from coreset_mcmc.commands.fitting import fit_table  # noqa: PLC0415
+
+        summary = fit_table(console, asked, out, overwrite=overwrite)
+    _leave(summary, require_verdict)
+
+
+def _check_size_text(size: int | str | None) -> None:
+    is_right = size is None or isinstance(size, int) or size == "auto"
+    require(is_right, "--coreset-size", got=repr(size), expected='a number of rows or "auto"', fix="For example 500.")
+
+
+def _priors(texts: list[str] | None) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts or []]
+    for name, sign, value in pairs:
+        is_pair = bool(name.strip() and sign and value.strip())
+        require(
+            is_pair,
+            "--prior",
+            got=repr(name + sign + value),
+            expected="name=Distribution(numbers)",
+            fix='For example --prior "hour=Normal(0, 1)".',
+        )
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _leave(summary: Mapping[str, Any], required: Level | None) -> None:
+    """With the exit code that the result deserves."""
+    if summary["status"] == "interrupted":
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if required is not None and summary["verdict"] not in ACCEPTED[required]:
+        raise typer.Exit(EXIT_VERDICT)
+
+
+@app.command("resume")
+def resume_command(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    require_verdict: Annotated[
+        Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
+    ] = None,
+) -> None:
+    """Go on with a run that was interrupted or killed; it ends with the same bits as if it had never stopped.
+
+    Example: coreset-mcmc resume run
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.fitting import resume  # noqa: PLC0415 - keeps --help fast
+
+        summary = resume(console, run)
+    _leave(summary, require_verdict)
+
+
+@app.command("report")
+def report_command(run: Annotated[Path, typer.Argument(help="The folder of a run.")]) -> None:
+    """Draw the report of a run again, from the files in its folder.
+
+    Example: coreset-mcmc report run
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.reporting import redraw  # noqa: PLC0415 - keeps --help fast
+
+        console.print(escape(str(redraw(run))))
+
+
+@app.command("compare")
+def compare_command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison for programs.")] = False,
+) -> None:
+    """Put runs beside each other: verdicts, settings that differ, and how far each parameter moved.
+
+    Example: coreset-mcmc compare run1 run2
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.comparing import compare  # noqa: PLC0415 - keeps --help fast
+
+        result = compare(Console(quiet=True) if as_json else console, runs)
+        if as_json:
+            print(json.dumps(result))
+
+
+@app.command("flights")
+def flights_command(
+    out: Annotated[Path, typer.Argument(help="A new .parquet or .csv file.")] = Path("flights.parquet"),
+) -> None:
+    """Write a table to try things on: 297,924 real flights with the weather, and whether each was cancelled.
+
+    Example: coreset-mcmc flights flights.parquet
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.example import write_flights  # noqa: PLC0415 - keeps --help fast
+
+        console.print(escape(str(write_flights(out))))
 
 
 bench = typer.Typer(help="Rerun published experiments and comparisons.", no_args_is_help=True)

@@ -90,6 +90,12 @@ class Trust:
 
         return plain(asdict(self))
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Trust:
+        """Back from what :meth:`to_dict` gave."""
+        findings = tuple(Finding(**_with_nan(finding)) for finding in values["findings"])
+        return cls(**{**_with_nan(values), "findings": findings})
+
     def __str__(self) -> str:
         lines = textwrap.wrap(f"{self.verdict.upper()}: {self.reason}", WIDTH)
         if self.remedy:
@@ -126,3 +132,7 @@ def conclude(findings: Sequence[Finding], summary: str, **numbers: Any) -> Trust
         blind_spots=BLIND_SPOTS,
         **{**nothing, **numbers},
     )
+
+
+def _with_nan(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: math.nan if value is None else value for name, value in values.items()}

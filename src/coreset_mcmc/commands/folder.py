@@ -1,0 +1,194 @@
+"""A run as a folder: what lies in it, how it is written, and who may write.
+
+    config.toml     everything that determines the run
+    draws.nc        draws, statistics, training history (ArviZ)
+    coreset.csv     the rows with their weights and original row numbers
+    summary.json    the same numbers for programs
+    report.html     the same for people
+    checkpoint/     from where an unfinished run goes on
+
+Files appear whole or not at all: each is written beside its place and moved there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from coreset_mcmc.commands.config import CONFIG_FILE, Config, read_config, write_config
+from coreset_mcmc.errors import InputError, RunError, require
+
+COMPLETE, INTERRUPTED = "complete", "interrupted"
+OWN_FILES = (CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json", "lock")
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of a run."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / CONFIG_FILE
+
+    @property
+    def draws(self) -> Path:
+        return self.path / "draws.nc"
+
+    @property
+    def coreset(self) -> Path:
+        return self.path / "coreset.csv"
+
+    @property
+    def summary_file(self) -> Path:
+        return self.path / "summary.json"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def predictive(self) -> Path:
+        return self.path / "predictive.json"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    def config(self) -> Config:
+        """What the run was asked to do."""
+        require(
+            self.config_file.is_file(),
+            str(self.path),
+            got="no config.toml there" if self.path.is_dir() else "no such folder",
+            expected="the folder of a run",
+            fix="coreset-mcmc fit ... --out FOLDER makes one.",
+        )
+        return read_config(self.config_file)
+
+    def summary(self) -> dict[str, Any] | None:
+        """The numbers of the run; None as long as there are none."""
+        if not self.summary_file.is_file():
+            return None
+        try:
+            return json.loads(self.summary_file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(
+                str(self.summary_file),
+                got=f"{type(error).__name__}: {error}",
+                expected="the summary of a run",
+                fix=f"coreset-mcmc resume {self.path} writes it again after you delete it.",
+            ) from error
+
+    @property
+    def is_complete(self) -> bool:
+        summary = self.summary()
+        return summary is not None and summary["status"] == COMPLETE
+
+    def write(self, path: Path, writer: Callable[[Path], Any]) -> Path:
+        """Write a file whole or not at all."""
+        beside = path.with_name(f".{path.name}.part")
+        try:
+            writer(beside)
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+        return path
+
+    def write_text(self, path: Path, text: str) -> Path:
+        return self.write(path, lambda place: place.write_text(text, encoding="utf-8"))
+
+
+def new_folder(path: Path, config: Config, *, overwrite: bool) -> RunFolder:
+    """An empty folder with a configuration; one that holds another run is not touched unless asked to."""
+    folder = RunFolder(path)
+    with writing(folder):
+        require(
+            not path.exists() or path.is_dir(),
+            f"--out {path}",
+            got="a file",
+            expected="a folder, or a new name",
+            fix="Choose another name.",
+        )
+        found = sorted(item.name for item in path.iterdir()) if path.exists() else []
+        if found and overwrite:
+            require(
+                folder.config_file.exists(),
+                f"--overwrite {path}",
+                got=f"a folder with {found[0]} that no run has made",
+                expected="the folder of a run",
+                fix="Choose another --out; nothing was deleted.",
+            )
+            with locked(folder):
+                clear(folder)
+        else:
+            require(
+                not found,
+                f"--out {path}",
+                got="a folder with a run in it" if folder.config_file.exists() else f"a folder that holds {found[:1]}",
+                expected="a new or empty folder",
+                fix=f"Go on with it by 'coreset-mcmc resume {path}', choose another --out, or pass --overwrite.",
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        folder.write(folder.config_file, lambda place: write_config(config, place))
+    return folder
+
+
+def clear(folder: RunFolder) -> None:
+    """Delete what a run wrote, and nothing else."""
+    for name in OWN_FILES:
+        (folder.path / name).unlink(missing_ok=True)
+    shutil.rmtree(folder.checkpoint, ignore_errors=True)
+
+
+@contextmanager
+def locked(folder: RunFolder) -> Iterator[None]:
+    """One process at a time; the lock is gone with the process, however it ends."""
+    lock = FileLock(folder.path / "lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise InputError(
+            str(folder.path),
+            got="a folder in which another process is at work",
+            expected="a run that stands still",
+            fix="Wait for it, or stop it.",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+WRITING_PROBLEMS = {
+    errno.ENOSPC: "there is no space left on the disk",
+    errno.EDQUOT: "your disk quota is used up",
+    errno.EROFS: "the disk is read-only",
+    errno.EACCES: "you may not write there",
+    errno.EPERM: "you may not write there",
+    errno.ENOENT: "there is no such place",
+    errno.ENOTDIR: "a part of the path is a file",
+}
+
+
+@contextmanager
+def writing(folder: RunFolder) -> Iterator[None]:
+    """Failures of the disk in words; what was saved before stays."""
+    try:
+        yield
+    except OSError as error:
+        problem = WRITING_PROBLEMS.get(error.errno or 0, str(error))
+        raise RunError(
+            f"Could not write to {folder.path}: {problem}. Files that were complete are kept; once there is space "
+            f"and permission, 'coreset-mcmc resume {folder.path}' goes on, or choose another --out."
+        ) from error

@@ -1,0 +1,77 @@
+"""``coreset-mcmc report``: the page of a run, from the files that the run left.
+
+Drawing takes nothing but the folder, so a page can be drawn again where the data are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder, writing
+from coreset_mcmc.commands.summary import finite
+from coreset_mcmc.errors import require
+from coreset_mcmc.report import Content, PredictiveCheck, require_installed, write_report
+from coreset_mcmc.result import load
+from coreset_mcmc.trust import Trust
+
+
+def redraw(path: Path) -> Path:
+    """The page of a run that has draws."""
+    folder = RunFolder(path)
+    folder.config()
+    summary = folder.summary()
+    require(
+        summary is not None and folder.draws.exists(),
+        str(path),
+        got="a run without draws",
+        expected="a run that has come to its end, or was interrupted after its first draws",
+        fix=f"coreset-mcmc resume {path} goes on with it.",
+    )
+    assert summary is not None
+    require_installed()
+    with writing(folder):
+        return draw_report(folder, summary)
+
+
+def draw_report(folder: RunFolder, summary: Mapping[str, Any]) -> Path:
+    """Write the page."""
+    settings = summary["settings"]
+    fitted = load(folder.draws)
+    num_rows = fitted.coreset.num_rows if fitted.has_coreset else None
+    size = f", {num_rows:,} rows" if num_rows else ""
+    content = Content(
+        title=settings["model"]["formula"],
+        subtitle=f"{settings['model']['family']} regression on {Path(settings['data']['path']).name}{size}",
+        fit=fitted,
+        trust=Trust.from_dict(summary["trust"]) if summary["trust"] else None,
+        rows=pd.read_csv(folder.coreset) if folder.coreset.exists() else None,
+        predictive=load_predictive(folder),
+        settings=settings,
+        notes=summary["notes"],
+        is_partial=summary["status"] == INTERRUPTED,
+    )
+    return folder.write(folder.report, lambda place: write_report(content, place))
+
+
+def save_predictive(folder: RunFolder, check: PredictiveCheck) -> None:
+    """The few numbers behind the picture of the posterior predictive check."""
+    values = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in asdict(check).items()}
+    folder.write_text(folder.predictive, json.dumps(finite(values)))
+
+
+def load_predictive(folder: RunFolder) -> PredictiveCheck | None:
+    """Back from the file; None if the run has none."""
+    if not folder.predictive.exists():
+        return None
+    values: dict[str, Any] = json.loads(folder.predictive.read_text(encoding="utf-8"))
+    arrays: dict[str, Any] = {
+        name: np.array(value, dtype=float) for name, value in values.items() if isinstance(value, list)
+    }
+    return PredictiveCheck(**{**values, **arrays})

@@ -1,0 +1,125 @@
+"""The result of a run in numbers: for the terminal and for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from coreset_mcmc.result import STAGES, Fit
+
+COLOURS = {"good": "green", "use with care": "yellow", "do not use": "red"}
+MAX_ROWS_SHOWN = 40
+
+
+def parameters(fitted: Fit, interval: float) -> pd.DataFrame:
+    """Mean, sd, interval, ESS and R-hat of each parameter, under names that do not depend on the probability."""
+    table = fitted.summary(ci_prob=interval, ci_kind="eti", round_to="none")
+    lower, upper = (name for name in table.columns if name.endswith(("_lb", "_ub")))
+    kept = {"mean": "mean", "sd": "sd", lower: "lower", upper: "upper"}
+    kept |= {"ess_bulk": "ess_bulk", "ess_tail": "ess_tail", "r_hat": "r_hat"}
+    return table[[name for name in kept if name in table.columns]].rename(columns=kept)
+
+
+def summary_of(
+    fitted: Fit,
+    *,
+    status: str,
+    interval: float,
+    trust: Mapping[str, Any] | None,
+    notes: Sequence[str],
+    settings: Mapping[str, Any],
+    total_seconds: float,
+) -> dict[str, Any]:
+    """What ``summary.json`` holds; numbers that are not finite are null."""
+    table = parameters(fitted, interval)
+    coreset = None
+    if fitted.has_coreset:
+        coreset = {
+            "size": fitted.coreset.size,
+            "num_rows": fitted.coreset.num_rows,
+            "effective_size": fitted.coreset.effective_size,
+            "total_weight": float(fitted.coreset.weights.sum()),
+        }
+    content = {
+        "status": status,
+        "verdict": trust["verdict"] if trust else None,
+        "kl_estimate": fitted.kl_estimate,
+        "interval": interval,
+        "parameters": {str(name): row.to_dict() for name, row in table.iterrows()},
+        "coreset": coreset,
+        "trust": trust,
+        "notes": list(notes),
+        "cost": {
+            **{stage: vars(getattr(fitted, stage)) for stage in STAGES},
+            "passes_over_all_rows": fitted.full_passes,
+            "total_seconds": total_seconds,
+        },
+        "method": dict(fitted.settings),
+        "settings": settings,
+    }
+    return finite(content)
+
+
+def finite(value: Any) -> Any:
+    """The same with null for numbers that JSON does not know."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_json(content: Mapping[str, Any]) -> str:
+    """As text that any JSON reader takes."""
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def print_parameters(console: Console, summary: Mapping[str, Any]) -> None:
+    """The table of parameters; a long one is cut, the file has all of it."""
+    probability = f"{100 * summary['interval']:g}%"
+    table = Table(title="Posterior", title_justify="left")
+    table.add_column("parameter", overflow="fold")
+    for heading in ("mean", "sd", f"{probability} from", "to", "ESS", "R-hat"):
+        table.add_column(heading, justify="right")
+    rows = summary["parameters"]
+    for name in list(rows)[:MAX_ROWS_SHOWN]:
+        row = rows[name]
+        cells = [number(row.get(key), row.get("sd")) for key in ("mean", "sd", "lower", "upper")]
+        ess = "" if row.get("ess_bulk") is None else f"{row['ess_bulk']:,.0f}"
+        rhat = "" if row.get("r_hat") is None else f"{row['r_hat']:.3f}"
+        table.add_row(escape(name), *cells, ess, rhat)
+    console.print(table)
+    if len(rows) > MAX_ROWS_SHOWN:
+        console.print(f"... and {len(rows) - MAX_ROWS_SHOWN:,} more in summary.json.")
+
+
+def number(value: float | None, spread: float | None) -> str:
+    """As many digits as the spread of the parameter gives a meaning to."""
+    if value is None:
+        return ""
+    if not spread:
+        return f"{value:.4g}"
+    places = 1 - math.floor(math.log10(spread))
+    return f"{value:,.{places}f}" if 0 <= places <= 6 else f"{value:.4g}"
+
+
+def print_verdict(console: Console, trust: Mapping[str, Any] | None) -> None:
+    """One line of judgement, its reason, and what it cannot see."""
+    if trust is None:
+        console.print("[bold]Not checked[/bold]: nobody has looked whether this result can be trusted.")
+        return
+    colour = COLOURS.get(trust["verdict"], "white")
+    console.print(f"[bold {colour}]{trust['verdict'].capitalize()}.[/bold {colour}] {escape(trust['reason'])}")
+    if trust["remedy"]:
+        console.print(f"What to do: {escape(trust['remedy'])}")
+    console.print(f"[dim]{escape(trust['blind_spots'])}[/dim]")
