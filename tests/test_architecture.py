@@ -39,6 +39,7 @@ ROOMS = [
     {"demo", "experiments"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 DOORS = {("result.py", "coreset_mcmc.trust")}
 """A method of a result that fits again imports what does so when it is called."""

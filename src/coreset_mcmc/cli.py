@@ -1,7 +1,7 @@
 """The command ``coreset-mcmc``.
 
 Exit codes: 0 all went well; 2 a mistake in what was asked for or in the data, found before any work; 3 the run failed
-(a computation, or the disk); 4 the verdict is worse than ``--require`` allows; 130 interrupted, with what there is saved.
+(a computation, or the disk); 4 the verdict is worse than ``--require`` allows; 130 interrupted, what there is is saved.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def fit_command(
     Ctrl-C goes on with what there is and saves it; a second one stops at once. 'coreset-mcmc resume' continues either.
 
     Example: coreset-mcmc fit flights.parquet --formula "cancelled ~ hour + distance" --family bernoulli --out run
-    Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family negativebinomial --prior "price=Normal(0, 1)"
+    Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family poisson --prior "price=Normal(0, 1)"
     Example: coreset-mcmc fit --config run/config.toml --out again
     """
     with _told_in_words():

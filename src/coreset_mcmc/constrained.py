@@ -65,7 +65,7 @@ def shown_draws(model: Model, positions: Position, names: Sequence[str]) -> dict
     function = partial(_values, model, tuple(names))
     chunks = in_chunks(function, flat, num_chains * num_draws, _chunk_size(model, flat, num_chains * num_draws))
     values = jax.tree.map(lambda *parts: np.concatenate(parts), *chunks)
-    return {name: leaf.reshape(num_chains, num_draws, *leaf.shape[1:]) for name, leaf in values.items()}
+    return {name: values[name].reshape(num_chains, num_draws, *values[name].shape[1:]) for name in names}
 
 
 @partial(jax.jit, static_argnums=(0, 1))

@@ -37,6 +37,7 @@ class ProgressBar:
             disable=not enabled,
             transient=transient,
         )
+        self.description = description
         self._task = self._bar.add_task(description, total=total, note="compiling")
 
     def __enter__(self) -> Self:

@@ -105,14 +105,13 @@ def _carry_out(
     console: Console, config: Config, folder: RunFolder, frame: pd.DataFrame, model: Regression
 ) -> dict[str, Any]:
     began = time.perf_counter()
-    notes = list(model.notes)
     _print_plan(console, config, model)
     with writing(folder):
         folder.checkpoint.mkdir(exist_ok=True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             fitted = _fit(config, folder, model, progressbar=console.is_terminal)
-        notes += [str(warning.message) for warning in caught if warning.category is UserWarning]
+        warned = [str(warning.message) for warning in caught if warning.category is UserWarning]
         folder.write(folder.draws, fitted.save)
         rows = coreset_rows(fitted, frame, model)
         if rows is not None:
@@ -125,7 +124,8 @@ def _carry_out(
             status=INTERRUPTED if fitted.is_interrupted else COMPLETE,
             interval=config.output.interval,
             trust=judged.to_dict() if judged else None,
-            notes=notes,
+            notes=model.notes,
+            warned=warned,
             settings={**asdict(config), "made_with": versions(), "priors_used": model.priors},
             total_seconds=time.perf_counter() - began,
         )
@@ -154,6 +154,7 @@ def _fit(config: Config, folder: RunFolder, model: Regression, *, progressbar: b
         random_seed=sampling.seed,
         method=method,
         selection=model.selection if has_size else None,
+        var_names=list(model.priors),
         progressbar=progressbar,
         checkpoint=folder.checkpoint,
     )
@@ -205,7 +206,7 @@ def _print_plan(console: Console, config: Config, model: Regression) -> None:
 
 def _print_result(console: Console, folder: RunFolder, summary: dict[str, Any]) -> None:
     print_parameters(console, summary)
-    for note in summary["notes"]:
+    for note in summary["warnings"]:
         console.print(f"[yellow]Note:[/yellow] {escape(note)}")
     coreset = summary["coreset"]
     if coreset is not None:

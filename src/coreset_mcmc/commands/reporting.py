@@ -54,7 +54,7 @@ def draw_report(folder: RunFolder, summary: Mapping[str, Any]) -> Path:
         rows=pd.read_csv(folder.coreset) if folder.coreset.exists() else None,
         predictive=load_predictive(folder),
         settings=settings,
-        notes=summary["notes"],
+        notes=[*summary["warnings"], *summary["notes"]],
         is_partial=summary["status"] == INTERRUPTED,
     )
     return folder.write(folder.report, lambda place: write_report(content, place))

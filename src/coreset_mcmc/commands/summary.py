@@ -35,6 +35,7 @@ def summary_of(
     interval: float,
     trust: Mapping[str, Any] | None,
     notes: Sequence[str],
+    warned: Sequence[str],
     settings: Mapping[str, Any],
     total_seconds: float,
 ) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def summary_of(
         "coreset": coreset,
         "trust": trust,
         "notes": list(notes),
+        "warnings": list(warned),
         "cost": {
             **{stage: vars(getattr(fitted, stage)) for stage in STAGES},
             "passes_over_all_rows": fitted.full_passes,

@@ -1,0 +1,5 @@
+"""``python -m coreset_mcmc`` is the command ``coreset-mcmc``."""
+
+from coreset_mcmc.cli import app
+
+app(prog_name="coreset-mcmc")

