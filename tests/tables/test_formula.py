@@ -7,10 +7,13 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from table_examples import SIZE, table
 
 import coreset_mcmc as cm
-from coreset_mcmc.tables.formula import NUMPY_FUNCTIONS, environment, read_formula
+from coreset_mcmc.tables.formula import read_formula
+from coreset_mcmc.tables.formula_check import NUMPY_FUNCTIONS, environment
 
 FRAME = table()
 X, Z, WHOLE, FLAG = (FRAME[name].to_numpy(float) for name in ("x", "z", "i", "flag"))
@@ -227,3 +230,29 @@ def test_very_long_formulas(formula):
     with pytest.raises(cm.InputError) as caught:
         read_formula(formula, ["x", "y"])
     assert len(str(caught.value)) < 500
+
+
+PIECES = [
+    *"yxz~+-*/:|(){}[]`'\"., 0129=<>!_%@\\\n",
+    "np.",
+    "np.log(",
+    "C(",
+    "I(",
+    "offset(",
+    "**",
+    "==",
+    "__",
+    "None",
+    " ~ ",
+]
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.booleans())
+def test_any_text_is_a_formula_or_refused(text, with_response):
+    """No other exception, and columns of the table alone."""
+    try:
+        formula = read_formula(f"y ~ {text}" if with_response else text, ["x", "y", "z"])
+    except cm.InputError:
+        return
+    assert set(formula.columns) <= {"x", "y", "z"}

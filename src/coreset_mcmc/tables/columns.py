@@ -18,7 +18,7 @@ MOST_LEVELS = 1000
 """A factor with more levels than this has no place in a dense design."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CleanRows:
     """Rows without missing values, in types that a formula can be evaluated on."""
 

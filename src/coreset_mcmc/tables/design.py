@@ -16,7 +16,8 @@ import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.tables.columns import LARGEST_VALUE, check_numbers
-from coreset_mcmc.tables.formula import Formula, environment, subject_of
+from coreset_mcmc.tables.formula import Formula
+from coreset_mcmc.tables.formula_check import environment, subject_of
 from coreset_mcmc.tables.passes import centre, column_ranges, gram, scale
 
 SMALLEST_EIGENVALUE = 1e-12
@@ -34,7 +35,7 @@ class Term:
     """Names of its columns, for a term that is a vector."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Design:
     """The standardised columns and how they came about."""
 
