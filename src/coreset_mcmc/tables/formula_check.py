@@ -29,8 +29,8 @@ NUMPY_FUNCTIONS = {
 """Functions of NumPy that work row by row, and how many arguments they may get; the next one would be written to."""
 LARGEST_SETTING = 1000
 """No degree and no number of columns in a formula needs to be larger."""
-MOST_TERMS = 1000
-"""Terms that products and powers may multiply to."""
+MOST_TERMS = 300
+"""Terms that a formula may have, products and powers multiplied out; the parser goes a level deeper for each."""
 
 
 def environment() -> Any:
