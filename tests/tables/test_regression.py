@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -319,6 +320,9 @@ def test_check_data(family):
             built.model.check_data({**built.data, "y": built.data["y"] - 0.5})
 
 
+FITTED = "y ~ x + g + {x ** 3 / 9}"
+
+
 def made(family: str, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"x": rng.normal(seed, 2.0, 400), "g": rng.choice(["a", "b"], 400)})
@@ -334,20 +338,28 @@ def quick_fit(model: cm.Model) -> cm.Fit:
 
 
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
-def test_a_fit_from_a_formula(family):
+def test_a_fit_from_a_formula(family, tmp_path):
     """Names, levels, predictions, a slope within five standard deviations; a second table compiles nothing."""
     frame = made(family, seed=3)
-    fitted = quick_fit(cm.from_formula("y ~ x + g", frame, family=family))
+    fitted = quick_fit(cm.from_formula(FITTED, frame, family=family))
     num_compiled = num_compiled_programs()
-    quick_fit(cm.from_formula("y ~ x + g", made(family, seed=4), family=family))
+    quick_fit(cm.from_formula(FITTED, made(family, seed=4), family=family))
     assert num_compiled_programs() == num_compiled > 0
     posterior = fitted.posterior["posterior"]
     assert posterior["g"].dims == ("chain", "draw", "g_dim")
     assert posterior["g_dim"].to_numpy().tolist() == ["b"]
     slope = posterior["x"].to_numpy()
     assert slope.mean() == pytest.approx(0.5, abs=5 * slope.std())
-    built = cm.regression(frame, "y ~ x + g", family=family)
+    built = cm.regression(frame, FITTED, family=family)
     predicted = fitted.predict(built.new_rows(frame.iloc[:3]), draws=50)["posterior_predictive"]["y"]
     assert predicted.sizes["row"] == 3
     observed = fitted.posterior["observed_data"]["y"].to_numpy()
     np.testing.assert_allclose(observed, frame["y"].to_numpy(float)[fitted.coreset.indices], rtol=1e-12)
+    again = cm.load(fitted.save(tmp_path / "fit.nc"), model=built.model, data=built.data)
+    assert set(again.posterior["posterior"].data_vars) == {*built.priors}
+    assert "I(x ** 3 div 9)" in built.priors
+
+
+def test_a_replaced_prior_does_not_go_unnoticed():
+    with pytest.raises(cm.InputError, match="Model compiled"):
+        replace(build("gaussian").model, log_prior=lambda position: jnp.zeros(()))
