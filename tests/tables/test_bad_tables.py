@@ -203,3 +203,17 @@ def test_new_rows_with_other_levels_or_without_columns():
         built.new_rows(pd.DataFrame({"x": [1.0], "g": ["d"]}))
     with pytest.raises(cm.InputError, match=r"new rows: got no columns \['g'\]"):
         built.new_rows(pd.DataFrame({"x": [1.0]}))
+
+
+def test_rows_are_those_of_the_users_table():
+    """Also after rows before them were dropped, and whatever the index."""
+    frame = with_value("x", np.inf, row=9)
+    frame.loc[:3, "z"] = np.nan
+    frame.index = frame.index[::-1]
+    with pytest.raises(cm.InputError, match=r"column 'x'.*first in row 9"):
+        cm.regression(frame, "y ~ x + z", drop_missing=True)
+    finite = frame.replace({"x": {np.inf: -1.0}}).assign(
+        x=lambda f: f["x"].abs() * np.where(np.arange(SIZE) == 9, -1, 1)
+    )
+    with pytest.raises(cm.InputError, match=r"term 'np.log\(x\)'.*first in row 9"):
+        cm.regression(finite, "y ~ np.log(x) + z", drop_missing=True)

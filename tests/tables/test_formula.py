@@ -6,11 +6,15 @@ import math
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from table_examples import SIZE, table
 
 import coreset_mcmc as cm
-from coreset_mcmc.tables.formula import NUMPY_FUNCTIONS, environment, read_formula
+from coreset_mcmc.tables.formula import read_formula
+from coreset_mcmc.tables.formula_check import NUMPY_FUNCTIONS, environment
 
 FRAME = table()
 X, Z, WHOLE, FLAG = (FRAME[name].to_numpy(float) for name in ("x", "z", "i", "flag"))
@@ -218,7 +222,7 @@ def test_products_cannot_explode(power):
     names = " + ".join(f"v{place}" for place in range(40))
     with pytest.raises(cm.InputError, match=rf"{sum(math.comb(40, k) for k in range(1, power + 1))} terms"):
         read_formula(f"y ~ ({names}) ** {power}", many.columns)
-    with pytest.raises(cm.InputError, match="expected at most 1000 terms"):
+    with pytest.raises(cm.InputError, match="expected at most 300 terms"):
         read_formula(f"y ~ {names.replace('+', '*')}", many.columns)
 
 
@@ -227,3 +231,36 @@ def test_very_long_formulas(formula):
     with pytest.raises(cm.InputError) as caught:
         read_formula(formula, ["x", "y"])
     assert len(str(caught.value)) < 500
+
+
+PIECES = [
+    *"yxz~+-*/:|(){}[]`'\"., 0129=<>!_%@\\\n",
+    "np.",
+    "np.log(",
+    "C(",
+    "I(",
+    "offset(",
+    "**",
+    "==",
+    "__",
+    "None",
+    " ~ ",
+]
+
+
+@settings(max_examples=1500, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.booleans())
+def test_any_text_is_a_formula_or_refused(text, with_response):
+    """No other exception, and columns of the table alone."""
+    try:
+        formula = read_formula(f"y ~ {text}" if with_response else text, ["x", "y", "z"])
+    except cm.InputError:
+        return
+    assert set(formula.columns) <= {"x", "y", "z"}
+
+
+def test_as_many_columns_as_allowed():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"column_{place}": rng.normal(size=400) for place in range(301)})
+    formula = "column_300 ~ " + " + ".join(f"column_{place}" for place in range(300))
+    assert len(cm.regression(frame, formula).terms) == 300

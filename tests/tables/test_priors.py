@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coreset_mcmc.errors import InputError
 from coreset_mcmc.tables.priors import Prior, joint_log_density, read_prior
@@ -127,3 +129,15 @@ def test_what_cannot_be_read(text, for_positive, message):
 def test_a_number_too_large_for_a_float():
     with pytest.raises(InputError, match="finite number"):
         read_prior(f"Normal(0, 1{'0' * 400})", "prior of x", for_positive=False)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from(["Normal", "Flat", "(", ")", ",", "0", "1e9", "-", "=", "sigma", "*", "a"])).map("".join)
+)
+def test_any_text_is_a_prior_or_refused(text):
+    try:
+        prior = read_prior(text, "prior of x", for_positive=False)
+    except InputError:
+        return
+    assert read_prior(str(prior), "prior of x", for_positive=False) == prior

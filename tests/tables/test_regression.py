@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from table_examples import RESPONSES, SIZE, table
 
 import coreset_mcmc as cm
 from coreset_mcmc.checkpoint import fingerprint
+from coreset_mcmc.run import num_compiled_programs
 from coreset_mcmc.tables.regression import Regression
 
 FORMULA = "{} ~ x * g + np.log(z) + flag"
@@ -56,7 +58,7 @@ def density_by_hand(family: str, eta: np.ndarray, values: dict, y: np.ndarray) -
 
 
 @pytest.mark.parametrize("family", list(RESPONSES))
-@pytest.mark.parametrize("right", ["x * g + np.log(z) + flag", "0 + g + x", "1"])
+@pytest.mark.parametrize("right", ["x * g + np.log(z) + flag", "0 + g + x", "x + offset(z)", "1"])
 def test_shown_parameters_give_the_density_of_the_response(family, right):
     """The back-transform is exact: densities from shown parameters and raw columns are those of the model."""
     built = build(family, right)
@@ -64,6 +66,7 @@ def test_shown_parameters_give_the_density_of_the_response(family, right):
     values = jax.tree.map(np.asarray, dict(built.model.constrain(position)))
     found = built.model.log_likelihood(position, jax.tree.map(jnp.asarray, built.data))
     eta = np.full(SIZE, values["Intercept"]) if right == "1" else predictor_by_hand(built, values)
+    eta = eta + (table()["z"].to_numpy() if "offset" in right else 0.0)
     expected = density_by_hand(family, eta, values, response_by_hand(family))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
@@ -317,30 +320,46 @@ def test_check_data(family):
             built.model.check_data({**built.data, "y": built.data["y"] - 0.5})
 
 
-@pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
-def test_a_fit_from_a_formula(family):
-    """Coresets that hold all rows: the posterior is that of least squares, or sits at the mode of the full one."""
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame({"x": rng.normal(5.0, 2.0, 400), "g": rng.choice(["a", "b"], 400)})
-    eta = 0.5 * (frame["x"] - 5.0) - 0.7 * (frame["g"] == "b")
-    frame["y"] = eta + 0.5 * rng.normal(size=400) if family == "gaussian" else rng.random(400) < 1 / (1 + np.exp(-eta))
+FITTED = "y ~ x + g + {x ** 3 / 9}"
+
+
+def made(family: str, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"x": rng.normal(seed, 2.0, 400), "g": rng.choice(["a", "b"], 400)})
+    eta = 0.5 * (frame["x"] - seed) - 0.7 * (frame["g"] == "b")
+    is_success = rng.random(400) < 1 / (1 + np.exp(-eta))
+    return frame.assign(y=eta + 0.5 * rng.normal(size=400) if family == "gaussian" else is_success)
+
+
+def quick_fit(model: cm.Model) -> cm.Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = cm.fit(
-            cm.from_formula("y ~ x + g", frame, family=family),
-            coreset_size=100,
-            draws=200,
-            tune=100,
-            random_seed=0,
-            progressbar=False,
-        )
+        return cm.fit(model, coreset_size=100, draws=200, tune=100, random_seed=0, progressbar=False)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
+def test_a_fit_from_a_formula(family, tmp_path):
+    """Names, levels, predictions, a slope within five standard deviations; a second table compiles nothing."""
+    frame = made(family, seed=3)
+    fitted = quick_fit(cm.from_formula(FITTED, frame, family=family))
+    num_compiled = num_compiled_programs()
+    quick_fit(cm.from_formula(FITTED, made(family, seed=4), family=family))
+    assert num_compiled_programs() == num_compiled > 0
     posterior = fitted.posterior["posterior"]
     assert posterior["g"].dims == ("chain", "draw", "g_dim")
     assert posterior["g_dim"].to_numpy().tolist() == ["b"]
     slope = posterior["x"].to_numpy()
     assert slope.mean() == pytest.approx(0.5, abs=5 * slope.std())
-    built = cm.regression(frame, "y ~ x + g", family=family)
+    built = cm.regression(frame, FITTED, family=family)
     predicted = fitted.predict(built.new_rows(frame.iloc[:3]), draws=50)["posterior_predictive"]["y"]
     assert predicted.sizes["row"] == 3
     observed = fitted.posterior["observed_data"]["y"].to_numpy()
     np.testing.assert_allclose(observed, frame["y"].to_numpy(float)[fitted.coreset.indices], rtol=1e-12)
+    again = cm.load(fitted.save(tmp_path / "fit.nc"), model=built.model, data=built.data)
+    assert set(again.posterior["posterior"].data_vars) == {*built.priors}
+    assert "I(x ** 3 div 9)" in built.priors
+
+
+def test_a_replaced_prior_does_not_go_unnoticed():
+    with pytest.raises(cm.InputError, match="Model compiled"):
+        replace(build("gaussian").model, log_prior=lambda position: jnp.zeros(()))

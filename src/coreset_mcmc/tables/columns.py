@@ -18,7 +18,7 @@ MOST_LEVELS = 1000
 """A factor with more levels than this has no place in a dense design."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CleanRows:
     """Rows without missing values, in types that a formula can be evaluated on."""
 
@@ -58,12 +58,11 @@ def clean_rows(
     used = {name: frame[by_text[name]] for name in names}
     for name, column in used.items():
         _check_type(name, column)
-    missing = {name: column.isna().to_numpy() for name, column in used.items()}
-    counts = {name: int(is_missing.sum()) for name, is_missing in missing.items() if is_missing.any()}
+    missing = {name: lacks for name, column in used.items() if (lacks := column.isna().to_numpy()).any()}
     keep = None
-    if counts:
-        is_missing = np.logical_or.reduce([missing[name] for name in counts])
-        listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
+    if missing:
+        is_missing = np.logical_or.reduce(list(missing.values()))
+        listed = ", ".join(f"{name}: {int(lacks.sum())}" for name, lacks in missing.items())
         require(
             drop_missing,
             "missing values",
@@ -80,13 +79,10 @@ def clean_rows(
             fix="Leave out the columns that are mostly missing.",
         )
     kept = {name: column if keep is None else column.iloc[keep] for name, column in used.items()}
-    as_numbers = {name: _converted(name, column, keep_integers=name in as_levels) for name, column in kept.items()}
     row_numbers = np.arange(len(frame)) if keep is None else keep
-    return CleanRows(
-        pd.DataFrame(as_numbers, index=pd.RangeIndex(len(row_numbers)), copy=False),
-        row_numbers,
-        len(frame) - len(row_numbers),
-    )
+    converted = {name: _converted(name, column, row_numbers, name in as_levels) for name, column in kept.items()}
+    clean = pd.DataFrame(converted, index=pd.Index(row_numbers), copy=False)
+    return CleanRows(clean, row_numbers, len(frame) - len(row_numbers))
 
 
 def _check_type(name: str, column: pd.Series) -> None:
@@ -105,7 +101,7 @@ def _wrong_type(name: str, got: str, fix: str) -> InputError:
     return InputError(f"column {name!r}", got=got, expected="numbers, booleans, text or categories", fix=fix)
 
 
-def _converted(name: str, column: pd.Series, *, keep_integers: bool) -> Any:
+def _converted(name: str, column: pd.Series, row_numbers: np.ndarray, keep_integers: bool) -> Any:
     """Numbers as float64, booleans as they are, everything else as ordered categories that occur.
 
     Whole numbers stay whole only where they serve as levels: powers of them would overflow in silence.
@@ -116,7 +112,7 @@ def _converted(name: str, column: pd.Series, *, keep_integers: bool) -> Any:
         return column.to_numpy(dtype=bool)
     if found in ("integer", "floating", "mixed-integer-float", "decimal") or pd.api.types.is_numeric_dtype(dtype):
         values = column.to_numpy(dtype=np.float64)
-        check_numbers(f"column {name!r}", values)
+        check_numbers(f"column {name!r}", values, row_numbers)
         is_whole = keep_integers and bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53))
         return values.astype(np.int64) if is_whole else values
     if found not in ("", "string"):
@@ -124,8 +120,8 @@ def _converted(name: str, column: pd.Series, *, keep_integers: bool) -> Any:
     return _levels(name, column)
 
 
-def check_numbers(subject: str, values: np.ndarray) -> None:
-    """Finite numbers of a size whose squares can be summed."""
+def check_numbers(subject: str, values: np.ndarray, row_numbers: np.ndarray) -> None:
+    """Finite numbers of a size whose squares can be summed; an error names the row of the user's table."""
     with np.errstate(invalid="ignore"):
         is_bad = ~(np.abs(values) <= LARGEST_VALUE)
     if not is_bad.any():
@@ -136,13 +132,13 @@ def check_numbers(subject: str, values: np.ndarray) -> None:
         first = int(np.argmin(np.isfinite(values)))
         raise InputError(
             subject,
-            got=f"{num_infinite} values that are infinite or not a number (first in row {first})",
+            got=f"{num_infinite} values that are infinite or not a number (first in row {row_numbers[first]})",
             expected="finite numbers",
             fix="Drop or repair those rows; a transform such as np.log needs arguments inside its domain.",
         )
     raise InputError(
         subject,
-        got=f"{int(is_bad.sum())} values as large as {values[first]:.3g} (first in row {first})",
+        got=f"{int(is_bad.sum())} values as large as {values[first]:.3g} (first in row {row_numbers[first]})",
         expected=f"numbers of at most {LARGEST_VALUE:g}",
         fix="Such values usually stand for something that is missing; drop those rows, or change the unit.",
     )

@@ -16,7 +16,8 @@ import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.tables.columns import LARGEST_VALUE, check_numbers
-from coreset_mcmc.tables.formula import Formula, environment, subject_of
+from coreset_mcmc.tables.formula import Formula
+from coreset_mcmc.tables.formula_check import environment, subject_of
 from coreset_mcmc.tables.passes import centre, column_ranges, gram, scale
 
 SMALLEST_EIGENVALUE = 1e-12
@@ -34,7 +35,7 @@ class Term:
     """Names of its columns, for a term that is a vector."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Design:
     """The standardised columns and how they came about."""
 
@@ -96,7 +97,7 @@ def build_design(frame: pd.DataFrame, formula: Formula) -> Design:
     for term in common:
         if term.kind == "offset":
             values = _as_matrix(term.data)[:, 0].astype(float)
-            check_numbers(f"term {term.name!r}", values)
+            check_numbers(f"term {term.name!r}", values, frame.index.to_numpy())
             offset = values + (0.0 if offset is None else offset)
     terms, labels = _named(columns)
     x = np.empty((len(frame), len(labels)))
@@ -104,7 +105,7 @@ def build_design(frame: pd.DataFrame, formula: Formula) -> Design:
         x[:, own.columns] = _as_matrix(term.data)
         term.data = None
     _forget(columns)
-    means, scales = _standardise(x, labels, has_intercept=has_intercept)
+    means, scales = _standardise(x, labels, frame.index.to_numpy(), has_intercept=has_intercept)
     squares = gram(x)
     _check_rank(squares, labels, len(x))
     return Design(
@@ -167,12 +168,14 @@ def _evaluate(function: Any, text: str = "") -> Any:
         ) from error
 
 
-def _standardise(x: np.ndarray, labels: list[str], *, has_intercept: bool) -> tuple[np.ndarray, np.ndarray]:
+def _standardise(
+    x: np.ndarray, labels: list[str], row_numbers: np.ndarray, *, has_intercept: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """In place; means and scales."""
     low, high = column_ranges(x)
     for place, label in enumerate(labels):
         if not (low[place] >= -LARGEST_VALUE and high[place] <= LARGEST_VALUE):
-            check_numbers(f"term {label!r}", x[:, place])
+            check_numbers(f"term {label!r}", x[:, place], row_numbers)
     is_constant = (low == high) & (has_intercept | (low == 0))
     if is_constant.any():
         constant = [(label, value) for label, value, same in zip(labels, low, is_constant, strict=True) if same]

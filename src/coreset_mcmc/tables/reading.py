@@ -16,7 +16,7 @@ import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.tables.formats import ARROW, NUMPY, PARQUET, TEXT, Format
-from coreset_mcmc.tables.formula import close_to
+from coreset_mcmc.tables.formula_check import close_to
 
 SUFFIXES: dict[str, Format] = {
     **dict.fromkeys((".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"), TEXT),

@@ -38,7 +38,7 @@ RESERVED = ("chain", "draw", "row", "statistic")
 """Names of dimensions of a result, which no variable can have."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Regression:
     """A model, its rows, and how they follow from the table."""
 
@@ -51,6 +51,7 @@ class Regression:
     formula: str
     family: str
     response: str
+    """How the response is called in predictions."""
     columns: tuple[str, ...]
     """Columns of the table that the formula uses."""
     terms: tuple[str, ...]
@@ -135,7 +136,7 @@ def regression(
         row_numbers=rows.row_numbers,
         formula=parsed.text,
         family=chosen.name,
-        response=parsed.response,
+        response=name,
         columns=parsed.columns,
         terms=design.labels,
         priors=prior_set.in_words,

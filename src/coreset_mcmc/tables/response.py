@@ -34,7 +34,7 @@ def response_values(
             fix="Use a column, np.log(y), {y / 2} or y['level'].",
         )
         y = values.astype(float)
-    check_numbers(subject, y)
+    check_numbers(subject, y, row_numbers)
     _check_support(y, family, subject, row_numbers)
     require(
         bool(y.min() < y.max()),
