@@ -191,9 +191,8 @@ def measure(problem: Problem, construction: str, size: int, seed: int) -> dict[s
     noise = two_moment_kl_floor(dimension, 1.0 / (1.0 / min_bulk_ess(draws) + 1.0 / problem.reference.ess))
     judged = made.trust()
     quality = sampling_quality(made.posterior)
-    numbers = judged.to_dict()
     return {
-        **{name: numbers[name] for name in FIELDS if name in numbers},
+        **{name: getattr(judged, name) for name in FIELDS if hasattr(judged, name)},
         "rows": made.coreset.num_rows,
         "dimension": dimension,
         "true_kl": max(raw - noise, 0.0),
