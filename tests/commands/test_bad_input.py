@@ -26,7 +26,7 @@ def bad_files(tmp_path_factory) -> Path:
     table.to_parquet(place / "good.parquet")
     (place / "empty.csv").write_text("")
     (place / "header.csv").write_text("y,x\n")
-    (place / "latin.csv").write_bytes("y,x,stad\n1,2,Malm\u00f6\n".encode("latin-1"))
+    (place / "latin.csv").write_bytes("y,x\n1,Malm\u00f6\n".encode("latin-1"))
     (place / "ragged.csv").write_text("y,x\n1,2\n1,2,3\n")
     (place / "twice.csv").write_text("y,x,x\n1,2,3\n")
     (place / "truncated.parquet").write_bytes((place / "good.parquet").read_bytes()[:-100])
@@ -91,7 +91,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "npz with objects": (["pickled.npz", *FORMULA], "y"),
     "unknown column": (["good.csv", "-f", "y ~ xx"], "xx"),
     "wrong response": (["good.csv", "-f", "z ~ x"], "z"),
-    "no response": (["good.csv", "-f", "~ x"], "response"),
+    "no response": (["good.csv", "-f", "~ x"], "'y ~ x"),
     "broken formula": (["good.csv", "-f", "y ~ x +"], "formula"),
     "code in the formula": (["good.csv", "-f", "y ~ __import__('os').system('touch hacked')"], "formula"),
     "a file read by the formula": (["good.csv", "-f", "y ~ np.load('good.csv')"], "np.load"),
@@ -299,4 +299,4 @@ def test_separable_outcomes_have_a_posterior(command, tmp_path):
     options = ["--coreset-size", "60", "--draws", "50", "--no-trust", "--no-report", "--out", tmp_path / "run"]
     result = command("fit", tmp_path / "table.csv", *FORMULA, "--family", "bernoulli", *options)
     assert result.exit_code == 0, result.output
-    assert "separat" in result.output
+    assert "parts the two outcomes" in result.output

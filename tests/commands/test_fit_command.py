@@ -139,13 +139,13 @@ def test_dropped_rows_keep_their_numbers(command, folder, flights, tmp_path):
 
 def test_columns_of_our_names_are_kept(command, tmp_path):
     generator = np.random.default_rng(0)
-    table = pd.DataFrame({"row": generator.normal(size=300), "weight": generator.normal(size=300)})
+    table = pd.DataFrame({"x": generator.normal(size=300), "weight": generator.normal(size=300)})
     table.to_csv(tmp_path / "table.csv", index=False)
-    made = command("fit", tmp_path / "table.csv", "-f", "weight ~ row", *QUICK, "--out", tmp_path / "run")
+    made = command("fit", tmp_path / "table.csv", "-f", "weight ~ x", *QUICK, "--out", tmp_path / "run")
     assert made.exit_code == 0, made.output
     rows = pd.read_csv(tmp_path / "run" / "coreset.csv")
-    assert list(rows.columns) == ["coreset_row", "coreset_weight", "weight", "row"]
-    np.testing.assert_allclose(rows["row"], table["row"].iloc[rows["coreset_row"]])
+    assert list(rows.columns) == ["row", "coreset_weight", "weight", "x"]
+    np.testing.assert_allclose(rows["weight"], table["weight"].iloc[rows["row"]])
 
 
 ARGUMENTS = ["-f", "cancelled ~ hour + visib", "--family", "bernoulli", "--coreset-size", "100", "--seed", "3"]

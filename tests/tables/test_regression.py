@@ -277,14 +277,6 @@ def test_a_boolean_response():
     np.testing.assert_array_equal(built.data["y"], table()["flag"])
 
 
-def test_a_rare_outcome_is_stratified():
-    frame = table().assign(success=lambda f: (np.arange(SIZE) % 30 == 0).astype(int))
-    built = cm.regression(frame, "success ~ x", family="bernoulli")
-    assert isinstance(built.selection, cm.selection.Stratified)
-    assert any("rare" in note for note in built.notes)
-    assert build("bernoulli").selection is None
-
-
 def test_separation_is_noted():
     frame = table().assign(success=lambda f: (f["x"] > 3).astype(int), count=lambda f: f["count"] * (f["g"] != "b"))
     assert any(

@@ -153,7 +153,6 @@ def _fit(config: Config, folder: RunFolder, model: Regression, *, progressbar: b
         chains=sampling.chains,
         random_seed=sampling.seed,
         method=method,
-        selection=model.selection if has_size else None,
         var_names=list(model.priors),
         progressbar=progressbar,
         checkpoint=folder.checkpoint,

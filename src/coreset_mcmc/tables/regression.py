@@ -20,7 +20,6 @@ import pandas as pd
 
 from coreset_mcmc.errors import InputError, require
 from coreset_mcmc.model import Model
-from coreset_mcmc.selection import Selection, Stratified
 from coreset_mcmc.tables.columns import check_frame, check_levels, clean_rows
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
 from coreset_mcmc.tables.design import Design, build_design
@@ -32,8 +31,6 @@ from coreset_mcmc.tables.shown import shown_model
 from coreset_mcmc.tables.standardised import INTERCEPT, Structure
 from coreset_mcmc.tables.start import starting_position
 
-RARE = 0.1
-"""An outcome with a smaller share of the rows gets half of the coreset."""
 RESERVED = ("chain", "draw", "row", "statistic")
 """Names of dimensions of a result, which no variable can have."""
 
@@ -61,8 +58,6 @@ class Regression:
     num_dropped: int
     notes: tuple[str, ...]
     """What a user should know."""
-    selection: Selection | None
-    """How to choose the rows of a coreset; None for uniformly."""
     parsed: Formula = field(repr=False)
     design: Design = field(repr=False)
     scale: UserScale = field(repr=False)
@@ -127,9 +122,6 @@ def regression(
     notes += _separation_notes(design, y, chosen, prior_set)
     if rows.num_dropped:
         notes.insert(0, f"{rows.num_dropped} rows with missing values dropped")
-    share = min(y.mean(), 1.0 - y.mean()) if chosen.name == "bernoulli" else 0.5
-    if share < RARE:
-        notes.append(f"one outcome is rare ({share:.2g} of the rows): up to half of the coreset goes to it")
     return Regression(
         model=replace(shown_model(structure, scale, name, start), data=data, name=parsed.text),
         data=data,
@@ -142,7 +134,6 @@ def regression(
         priors=prior_set.in_words,
         num_dropped=rows.num_dropped,
         notes=tuple(notes),
-        selection=Stratified("y") if share < RARE else None,
         parsed=parsed,
         design=design,
         scale=scale,
