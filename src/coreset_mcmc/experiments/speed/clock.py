@@ -37,10 +37,10 @@ def _compiling() -> _Total:
     """Seconds of compilation since the first call, whatever library asked for it."""
     total = _Total()
 
-    def listen(event: str, duration: float, **details: object) -> None:
-        del details
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        del kwargs
         if event.startswith(COMPILING):
-            total.seconds += duration
+            total.seconds += duration_secs
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     return total

@@ -84,8 +84,8 @@ def _run_missing(console: Console, request: Request) -> None:
         return
     seconds = sum(expected_seconds(job, QUICK_ROWS if request.quick else PROBLEMS[job.problem].rows) for job in left)
     console.print(
-        f"{len(left):,} to do, one after the other, about {timedelta(seconds=round(seconds))} on an idle machine with an "
-        "error of a factor of two, references apart. Ctrl-C loses no run that has ended; the same command goes on."
+        f"{len(left):,} to do, one after the other, about {timedelta(seconds=round(seconds))} on an idle machine with "
+        "an error of a factor of two, references apart. Ctrl-C loses no run that has ended; the same command goes on."
     )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress, tempfile.TemporaryDirectory() as folder:

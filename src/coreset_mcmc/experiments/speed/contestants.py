@@ -1,6 +1,6 @@
 """Who competes: our default, the published algorithm, and the best that full data or other approximations offer.
 
-A contestant gets the data in memory and returns draws with an account of its time. All of them work in double precision.
+A contestant gets the data in memory and returns draws with an account of its time. All work in double precision.
 """
 
 from __future__ import annotations

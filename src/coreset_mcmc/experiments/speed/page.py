@@ -26,16 +26,16 @@ HEADINGS = (
 )  # fmt: skip
 INTRODUCTION = f"""# How long it takes
 
-Made from [{TABLE}]({TABLE}) by `coreset-mcmc bench speed`; `--figures-only` makes this page again. Every run is a process of
-its own, alone on the machine; its clock starts when the data are in memory and the library is not yet imported. Medians
-over seeds where there are several. All contestants compute in double precision.
+Made from [{TABLE}]({TABLE}) by `coreset-mcmc bench speed`; `--figures-only` makes this page again. Every run is a
+process of its own, alone on the machine; its clock starts when the data are in memory and the library is not yet imported.
+Medians over seeds where there are several. All contestants compute in double precision.
 
 - **train s**: training, tuning or search, compilation apart; **cold** with it.
-- **to 10 000**: seconds in all, import and compilation included, to {EFFECTIVE_DRAWS:,} effective draws, by the smallest bulk
-  ESS. *scaled*: fewer draws were made, and the time of sampling (nothing else) is multiplied.
-- **KL**: two-moment KL to a reference on all rows; *noise* is what draws of the reference itself would score. *est.*: no
-  reference is affordable, and the estimated KL of the coreset stands instead. JS: Jensen-Shannon divergence of the discrete
-  coordinates.
+- **to 10 000**: seconds in all, import and compilation included, to {EFFECTIVE_DRAWS:,} effective draws, by the
+  smallest bulk ESS. *scaled*: fewer draws were made, and the time of sampling (nothing else) is multiplied.
+- **KL**: two-moment KL to a reference on all rows; *noise* is what draws of the reference itself would score. *est.*:
+  no reference is affordable, and the estimated KL of the coreset stands instead. JS: Jensen-Shannon divergence of the
+  discrete coordinates.
 - **passes**: log-likelihoods of single rows over N; a gradient counts as one.
 - **NUTS / this**: ratio of the columns *to 10 000*. **published / this**: ratio of the columns *train s*.
 - Posteriors with symmetric copies are folded onto one of them, for every contestant.

@@ -60,7 +60,7 @@ def logistic(data: Data, subsample: int | None = None) -> None:
     """Cauchy(0, 1) coefficients."""
     from numpyro import distributions as dist  # noqa: PLC0415
 
-    _regression(data, subsample, dist.Cauchy(), lambda logits: dist.BernoulliLogits(logits))
+    _regression(data, subsample, dist.Cauchy(), dist.BernoulliLogits)
 
 
 def poisson(data: Data, subsample: int | None = None) -> None:

@@ -25,7 +25,7 @@ SERIES = "simulated"
 
 
 def draw_picture(folder: Path) -> Path:
-    """A point for each run; hollow where the draws are further than a tenth of a nat from the posterior, or unjudged."""
+    """A point for each run; hollow where draws are further than a tenth of a nat from the posterior, or unjudged."""
     pyplot = import_pyplot()
     table = summarised(folder)
     table = table[np.isfinite(table["seconds_to_effective"].astype(float))]

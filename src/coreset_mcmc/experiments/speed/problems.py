@@ -146,5 +146,5 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "simulated-1e7": Problem("Simulated logistic", 10**7, _simulated(10**7), _logistic, "logistic", "estimate"),
 }  # fmt: skip
-QUICK_PROBLEMS = ("simulated-1e5", "mixture")
+QUICK_PROBLEMS = ("simulated-1e5", "sparse")
 """What ``--quick`` runs, on few rows."""
