@@ -26,7 +26,7 @@ ROOMS = [
     {"coresets", "subsampling", "references"},
     {"checkpoint", "progress", "registry"},
     {"run"},
-    {"pilot", "constrained", "blocks", "legacy"},
+    {"pilot", "constrained", "blocks", "legacy", "ahead"},
     {"ratios"},
     {"predictive", "loo", "coreset", "exact"},
     {"result", "metrics"},

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc import ahead
 from coreset_mcmc import checkpoint as checkpoints
 from coreset_mcmc.black_box import users_errors
 from coreset_mcmc.constrained import shown_names
@@ -135,6 +136,7 @@ def fit(
 
     folder = Path(checkpoint) if checkpoint is not None else None
     identity = checkpoints.fingerprint(model, plan.method, plan.problem, seed) if folder else ""
+    preparation = ahead.prepare(plan.method, plan.problem, chains) if plan.sampling_kernel is None else None
     training = run(
         plan.method,
         plan.problem,
@@ -147,6 +149,8 @@ def fit(
         fingerprint=identity,
     )
     trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=chains)
+    if preparation is not None:
+        preparation.join()
     sampling = run(
         trained.sampler,
         trained.problem,

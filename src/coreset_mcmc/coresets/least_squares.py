@@ -88,6 +88,9 @@ LEAST_ACCEPTANCE = 0.6
 SAMPLE_SEED = 0
 """Chooses the rows on which the search for the mode begins; the mode of all rows does not depend on them."""
 
+SAMPLE_MODE_ROWS = 1_000_000
+"""From so many rows on the search for the mode begins on a sample; below, compiling that takes longer than it saves."""
+
 SMALL_DATA = 8
 """Control variates are used from this many times the rows of their sample."""
 
@@ -216,6 +219,10 @@ class LeastSquares:
             return False
         return problem.data.size >= SMALL_DATA * self.subsample_size
 
+    def begins_on_sample(self, problem: Problem) -> bool:
+        """Whether there are so many rows that even the search for the mode begins on few of them."""
+        return self.samples_rows(problem) and problem.data.size >= SAMPLE_MODE_ROWS
+
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
         return self.kernel is None and problem.model.differentiable and not discrete_parts(problem.position)
@@ -229,7 +236,7 @@ class LeastSquares:
         weights = jnp.maximum(problem.initial_weights, 0.0)
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
         window = Window(jnp.zeros((self.num_draws, problem.coreset_size)), jnp.zeros(self.num_draws))
-        phase = Phase.SAMPLE_MODE if self.samples_rows(problem) else Phase.MODE
+        phase = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else Phase.MODE
         return LeastSquaresState(
             phase=jnp.asarray(phase if self.starts_hot(problem) else Phase.ROUNDS, jnp.int32),
             search=self._search().init(problem) if self.starts_hot(problem) else (),
@@ -256,7 +263,7 @@ class LeastSquares:
             Phase.STEP_SIZE: lambda: self._find_step_size(key, state, problem),
         }
         first = Phase.ROUNDS if not self.starts_hot(problem) else Phase.MODE
-        first = Phase.SAMPLE_MODE if self.samples_rows(problem) else first
+        first = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else first
         last = Phase.STEP_SIZE if self.samples_by_trajectories(problem) else Phase.ROUNDS
         return jax.lax.switch(state.phase - first, [phases[number] for number in range(first, last + 1)])
 
@@ -273,6 +280,15 @@ class LeastSquares:
             chosen = WhitenedHMC(jnp.asarray(state.scale), jnp.asarray(state.step_size))
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
+    def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
+        """A sampler like the one that :meth:`finish` most likely hands over, in all but its numbers."""
+        if not self.samples_by_trajectories(problem):
+            return None
+        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights))
+        positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
+        kernel = WhitenedHMC(jnp.eye(_dimension(problem.position)), jnp.asarray(0.5))
+        return sample_coreset(problem, coreset, positions, kernel, num_chains)
+
     def _search(self) -> NewtonSearch:
         return NewtonSearch(max_iterations=self.max_newton_steps, tolerance=1e-3)
 
@@ -280,9 +296,7 @@ class LeastSquares:
         return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if self.kernel is None else self.kernel
 
     def _problem_of_the_sample(self, problem: Problem) -> Problem:
-        """The same problem on a few rows that stand for all; the problem itself if it has few."""
-        if not self.samples_rows(problem):
-            return problem
+        """The same problem on a few rows that stand for all."""
         assert self.subsample_size is not None
         chosen = without_replacement(jax.random.key(SAMPLE_SEED), problem.data.size, self.subsample_size)
         return replace(problem, data=UniformSample(ArrayData(problem.data.take(chosen)), problem.data.size))

@@ -27,7 +27,7 @@ HEADINGS = (
 INTRODUCTION = f"""# How long it takes
 
 Made from [{TABLE}]({TABLE}) by `coreset-mcmc bench speed`; `--figures-only` makes this page again. Every run is a
-process of its own, alone on the machine; its clock starts when the data are in memory and the library is not yet imported.
+process of its own, alone on the machine; its clock starts when the data are in memory and no library is imported.
 Medians over seeds where there are several. All contestants compute in double precision.
 
 - **train s**: training, tuning or search, compilation apart; **cold** with it.
