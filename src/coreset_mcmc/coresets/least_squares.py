@@ -286,7 +286,7 @@ class LeastSquares:
             return None
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights))
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
-        kernel = WhitenedHMC(jnp.eye(_dimension(problem.position)), jnp.asarray(0.5))
+        kernel = WhitenedHMC(jnp.eye(_dimension(problem.position)), jnp.asarray(0.5, jnp.float64))
         return sample_coreset(problem, coreset, positions, kernel, num_chains)
 
     def _search(self) -> NewtonSearch:
