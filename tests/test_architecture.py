@@ -30,7 +30,7 @@ ROOMS = [
     {"ratios"},
     {"predictive", "loo", "coreset", "exact"},
     {"result", "metrics"},
-    {"diagnostics"},
+    {"diagnostics", "rescue"},
     {"fit"},
     {"datasets", "plots"},
     {"demo", "experiments"},
