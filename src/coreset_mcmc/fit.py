@@ -49,7 +49,7 @@ NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
 SMALLEST_AUTO, MAX_SIZES = 100, 5
 """Where the search for a coreset size starts at least, and how many sizes it tries."""
-FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 50, 200, 200_000_000
+FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 25, 200, 200_000_000
 """Draws in the final estimate of the KL; each costs one pass over the data, so there are fewer with very many rows."""
 
 

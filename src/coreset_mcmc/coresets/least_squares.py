@@ -82,6 +82,9 @@ nats, six if it is not, which is enough for the damping to go from its first val
 """
 
 
+FEWEST_DRAWS, MOST_DRAWS = 400, 2_000
+"""In a window, unless the user says how many."""
+
 LEAST_ACCEPTANCE = 0.6
 """Trajectories that are accepted less often than this after tuning are not used."""
 
@@ -156,7 +159,8 @@ class LeastSquares:
 
     Args:
         kernel: moves each chain. ``None`` is a hit-and-run slice kernel that is shaped by the windows themselves.
-        num_draws: J, draws in a window, over all chains.
+        num_draws: J, draws in a window, over all chains. ``None`` is 400, or with many parameters as many as a
+            quadratic in them has coefficients or the coreset has rows, whichever is less, up to 2 000.
         num_chains: chains among which they are divided.
         num_rounds: most rounds, besides the search for the mode.
         tolerance: stop when the estimated KL falls below this.
@@ -168,7 +172,7 @@ class LeastSquares:
     """
 
     kernel: Kernel | None = None
-    num_draws: int = static(default=400)
+    num_draws: int | None = static(default=None)
     num_chains: int = static(default=4)
     num_rounds: int = 20
     tolerance: float = 0.01
@@ -184,14 +188,15 @@ class LeastSquares:
 
     def __post_init__(self) -> None:
         require_count("num_chains", self.num_chains, at_least=1, fix="Four chains are a good choice.")
-        require_count("num_draws", self.num_draws, at_least=4, fix="A few hundred are a good choice.")
-        require(
-            self.num_draws % self.num_chains == 0,
-            "num_draws",
-            got=self.num_draws,
-            expected=f"a multiple of the {self.num_chains} chains",
-            fix="Each chain makes an equal share of the draws.",
-        )
+        if self.num_draws is not None:
+            require_count("num_draws", self.num_draws, at_least=4, fix="A few hundred are a good choice.")
+            require(
+                self.num_draws % self.num_chains == 0,
+                "num_draws",
+                got=self.num_draws,
+                expected=f"a multiple of the {self.num_chains} chains",
+                fix="Each chain makes an equal share of the draws.",
+            )
         require(
             0 <= self.discard < 1, "discard", got=self.discard, expected="a share from 0 to below 1", fix="Use 0.2."
         )
@@ -205,6 +210,14 @@ class LeastSquares:
     @property
     def max_steps(self) -> int:
         return 3 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+
+    def window_size(self, problem: Problem) -> int:
+        """J: enough equations for what they have to tell."""
+        if self.num_draws is not None:
+            return self.num_draws
+        dimension = _dimension(problem.position)
+        wanted = min(dimension * (dimension + 3) // 2, problem.coreset_size)
+        return self.num_chains * math.ceil(min(max(wanted, FEWEST_DRAWS), MOST_DRAWS) / self.num_chains)
 
     def check(self, problem: Problem) -> None:
         target = problem.target(problem.initial_weights)
@@ -235,7 +248,8 @@ class LeastSquares:
         del key
         weights = jnp.maximum(problem.initial_weights, 0.0)
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
-        window = Window(jnp.zeros((self.num_draws, problem.coreset_size)), jnp.zeros(self.num_draws))
+        num_draws = self.window_size(problem)
+        window = Window(jnp.zeros((num_draws, problem.coreset_size)), jnp.zeros(num_draws))
         phase = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else Phase.MODE
         return LeastSquaresState(
             phase=jnp.asarray(phase if self.starts_hot(problem) else Phase.ROUNDS, jnp.int32),
@@ -366,7 +380,8 @@ class LeastSquares:
     def _draw(self, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
         """A window's worth of positions: from the chains, or for the first window of a hot start from the Gaussian."""
         kernel, target = self._kernel(state.scale), problem.target(state.weights)
-        num_kept = self.num_draws // self.num_chains
+        num_draws = self.window_size(problem)
+        num_kept = num_draws // self.num_chains
         num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
         chains = init_chains(kernel, state.best_positions, target)
 
@@ -374,7 +389,7 @@ class LeastSquares:
             return collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
 
         def from_gaussian() -> Draws:
-            noise = jax.random.normal(key, (self.num_draws, state.scale.shape[0]))
+            noise = jax.random.normal(key, (num_draws, state.scale.shape[0]))
             flat = state.search.position + WIDENING * noise @ state.scale.T
             positions = jax.vmap(ravel_pytree(problem.position)[1])(flat)
             return Draws(chains, positions, jnp.ones(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int64))
