@@ -71,6 +71,8 @@ def measure(task: dict[str, Any], data: Data, import_seconds: float) -> dict[str
 
 
 def _reference(task: dict[str, Any], data: Data) -> Reference | None:
+    if not task["has_reference"]:
+        return None
     num_draws = QUICK_REFERENCE_DRAWS if task["quick"] else NUM_DRAWS
     return moments(task["problem"], data, Path(task["references"]), num_draws)
 

@@ -34,7 +34,7 @@ Medians over seeds where there are several. All contestants compute in double pr
 - **to 10 000**: seconds in all, import and compilation included, to {EFFECTIVE_DRAWS:,} effective draws, by the
   smallest bulk ESS. *scaled*: fewer draws were made, and the time of sampling (nothing else) is multiplied.
 - **KL**: two-moment KL to a reference on all rows; *noise* is what draws of the reference itself would score. *est.*:
-  no reference is affordable, and the estimated KL of the coreset stands instead. JS: Jensen-Shannon divergence of the
+  there is no reference, and the estimated KL of the coreset stands instead. JS: Jensen-Shannon divergence of the
   discrete coordinates.
 - **passes**: log-likelihoods of single rows over N; a gradient counts as one.
 - **NUTS / this**: ratio of the columns *to 10 000*. **published / this**: ratio of the columns *train s*.
