@@ -82,7 +82,7 @@ nats, six if it is not, which is enough for the damping to go from its first val
 """
 
 
-FEWEST_DRAWS, MOST_DRAWS = 400, 600
+FEWEST_DRAWS, MOST_DRAWS = 400, 800
 """In a window, unless the user says how many."""
 
 LEAST_ACCEPTANCE = 0.6
@@ -160,7 +160,7 @@ class LeastSquares:
     Args:
         kernel: moves each chain. ``None`` is a hit-and-run slice kernel that is shaped by the windows themselves.
         num_draws: J, draws in a window, over all chains. ``None`` is 400, or with many parameters as many as a
-            quadratic in them has coefficients or the coreset has rows, whichever is less, up to 600.
+            quadratic in them has coefficients or the coreset has rows, whichever is less, up to 800.
         num_chains: chains among which they are divided.
         num_rounds: most rounds, besides the search for the mode.
         tolerance: stop when the estimated KL falls below this.
