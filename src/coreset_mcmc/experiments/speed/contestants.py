@@ -111,9 +111,9 @@ def _is_continuous(problem: Problem) -> bool:
     return problem.peer is not None
 
 
-def _has_regression(problem: Problem) -> bool:
-    """Subsampling with Taylor proxies: regressions with a mode, few enough rows to hold their derivatives."""
-    return problem.peer in ("linear", "logistic", "poisson") and problem.rows <= 1_000_000
+def _is_logistic(problem: Problem) -> bool:
+    """What subsampling with Taylor proxies was made for, with few enough rows to hold their derivatives."""
+    return problem.peer == "logistic" and problem.rows <= 1_000_000
 
 
 CONTESTANTS: dict[str, Contestant] = {
@@ -123,7 +123,7 @@ CONTESTANTS: dict[str, Contestant] = {
         "Coreset MCMC as published", _published, ("coreset_mcmc",), lambda problem: problem.case is not None
     ),
     "nuts": Contestant("NumPyro NUTS", run_nuts, ("jax", "numpyro"), _is_continuous),
-    "hmcecs": Contestant("NumPyro HMCECS", run_hmcecs, ("jax", "numpyro"), _has_regression),
+    "hmcecs": Contestant("NumPyro HMCECS", run_hmcecs, ("jax", "numpyro"), _is_logistic),
     "laplace": Contestant("Laplace + PSIS", _laplace, ("coreset_mcmc",), _is_continuous),
     "pathfinder": Contestant("Pathfinder", run_pathfinder, ("jax", "blackjax"), _is_continuous),
 }

@@ -20,12 +20,12 @@ class Effort:
 
     kept: int = 10_000
     """Draws of a coreset posterior, over four chains; each costs no pass over the rows."""
-    full_data_evaluations: float = 1e9
+    full_data_evaluations: float = 5e8
     """Log-likelihoods of single rows in importance weights, about; bounds the draws of the Laplace approximation."""
-    nuts: tuple[tuple[int, int, int], ...] = ((200_000, 1_000, 1_000), (MANY_ROWS, 500, 500), (2_000_000, 20, 200))
+    nuts: tuple[tuple[int, int, int], ...] = ((50_000, 1_000, 1_000), (MANY_ROWS, 300, 300), (2_000_000, 20, 200))
     """Up to so many rows, steps of tuning and draws of each of two chains."""
     nuts_beyond: tuple[int, int] = (5, 10)
-    subsampled: tuple[int, int] = (1_000, 2_000)
+    subsampled: tuple[int, int] = (500, 1_000)
     """Tuning and draws of HMC on subsamples."""
     share_of_paper: float = 1.0
     """Share of the published number of training steps."""

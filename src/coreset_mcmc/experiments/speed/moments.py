@@ -82,7 +82,7 @@ def _weighted_draws(problem: Problem, data: Data, num_draws: int) -> tuple[Draws
 
 
 def _nuts_draws(problem: Problem, data: Data, num_draws: int) -> tuple[Draws, dict[str, Any]]:
-    effort = Effort(nuts=((10**12, 1_000, num_draws // 2),))
+    effort = Effort(nuts=((10**12, 500, num_draws // 2),))
     draws = run_nuts(problem, data, effort, SEED).draws
     r_hat = float(np.max(array_stats.rhat(continuous(problem.fold(draws)), chain_axis=0, draw_axis=1)))
     if r_hat > MAX_R_HAT:

@@ -36,6 +36,7 @@ Medians over seeds where there are several. All contestants compute in double pr
 - **KL**: two-moment KL to a reference on all rows; *noise* is what draws of the reference itself would score. *est.*:
   there is no reference, and the estimated KL of the coreset stands instead. JS: Jensen-Shannon divergence of the
   discrete coordinates.
+- **compile s**: also what was compiled on another core meanwhile.
 - **passes**: log-likelihoods of single rows over N; a gradient counts as one.
 - **NUTS / this**: ratio of the columns *to 10 000*. **published / this**: ratio of the columns *train s*.
 - Posteriors with symmetric copies are folded onto one of them, for every contestant.
