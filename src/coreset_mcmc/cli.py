@@ -300,6 +300,46 @@ def paper(
         )
 
 
+@bench.command()
+def speed(
+    problem: Annotated[list[str] | None, typer.Option(help="Problems by name; all by default.")] = None,
+    contestant: Annotated[list[str] | None, typer.Option(help="Contestants by name; all by default.")] = None,
+    repeats: Annotated[int, typer.Option(help="Seeds 1, 2, ... of each run.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the table, the page and its picture.")] = Path("speed"),
+    references: Annotated[
+        Path | None, typer.Option(help="Folder of the reference posteriors; by default one in the folder of the table.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds after which a run is stopped, and its row says so.")] = 600,
+    quick: Annotated[bool, typer.Option("--quick", help="All contestants on two small problems.")] = False,
+    figures_only: Annotated[bool, typer.Option("--figures-only", help="Write the page; run nothing.")] = False,
+) -> None:
+    """Time cm.fit against NUTS, HMCECS, Laplace, Pathfinder and the published algorithm, each in a fresh process.
+
+    Runs that are in the table already are not repeated, so a stopped command can be given again.
+
+    Example: coreset-mcmc bench speed --quick
+    Example: coreset-mcmc bench speed --problem poisson,logistic --contestant ours,nuts --out results
+    """
+    with _told_in_words():
+        from coreset_mcmc.experiments.speed.command import Request, compare  # noqa: PLC0415 - keeps --help fast
+
+        compare(
+            console,
+            Request(
+                problems=_split(problem),
+                contestants=_split(contestant),
+                repeats=repeats,
+                out=out,
+                references=references,
+                data=data,
+                time_limit=time_limit,
+                quick=quick,
+                figures_only=figures_only,
+            ),
+        )
+
+
 @app.command("list")
 def list_parts() -> None:
     """List the methods, models, kernels, optimisers and other parts that can be exchanged."""

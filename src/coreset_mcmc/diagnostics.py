@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import arviz_stats
 import numpy as np
 import xarray
 
@@ -59,6 +58,8 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
             f"Only {sizes['draw']} draws per chain: too few to tell whether the chains have mixed. "
             "Pass draws=1000 or more."
         ]
+    import arviz_stats  # noqa: PLC0415 - takes a second, during which ``fit`` compiles
+
     messages = []
     quality = sampling_quality(tree)
     ess, rhat = quality.ess, quality.rhat

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc import ahead
 from coreset_mcmc import checkpoint as checkpoints
 from coreset_mcmc.black_box import users_errors
 from coreset_mcmc.constrained import shown_names
@@ -35,8 +36,9 @@ from coreset_mcmc.pilot import Pilot, run_pilot
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.problem import Problem, check_model, make_problem, starting_positions
 from coreset_mcmc.registry import methods_that_work
+from coreset_mcmc.rescue import mixing_of, sample_by_trees
 from coreset_mcmc.result import Cost, Fit, bound, build_fit, coreset_of, observed_of
-from coreset_mcmc.run import Callback, run
+from coreset_mcmc.run import Callback, Run, run
 from coreset_mcmc.sampling import FrozenSampling
 from coreset_mcmc.selection import SelectedRows, Selection, Uniform
 from coreset_mcmc.types import Key, Position
@@ -49,7 +51,7 @@ SMALLEST_AUTO, MAX_SIZES = 100, 5
 """Where the search for a coreset size starts at least, and how many sizes it tries."""
 RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals")
 """Options that a fit remembers besides the number of rows, so that another one like it can be made."""
-FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 50, 200, 200_000_000
+FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 25, 200, 200_000_000
 """Draws in the final estimate of the KL; each costs one pass over the data, so there are fewer with very many rows."""
 
 
@@ -139,6 +141,7 @@ def fit(
 
     folder = Path(checkpoint) if checkpoint is not None else None
     identity = checkpoints.fingerprint(model, plan.method, plan.problem, seed) if folder else ""
+    preparation = ahead.prepare(plan.method, plan.problem, chains) if plan.sampling_kernel is None else None
     training = run(
         plan.method,
         plan.problem,
@@ -151,6 +154,8 @@ def fit(
         fingerprint=identity,
     )
     trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=chains)
+    if preparation is not None:
+        preparation.join()
     sampling = run(
         trained.sampler,
         trained.problem,
@@ -161,8 +166,18 @@ def fit(
         checkpoint=checkpoints.Checkpoint(folder / "sampling.npz") if folder and not training.is_interrupted else None,
         fingerprint=checkpoints.fingerprint(identity, trained.sampler, trained.problem) if folder else "",
     )
-    num_discarded = min(tune, max(sampling.num_steps - 1, 0))
-    history = jax.tree.map(lambda leaf: leaf[num_discarded:], sampling.history)
+    history = _kept(sampling, tune)
+    if _may_be_rescued(plan, sampling) and (poor := mixing_of(history)).is_poor:
+        trees = sample_by_trees(
+            jax.random.fold_in(sample_key, 1),
+            trained.problem.target,
+            sampling.state.chains.position,
+            tune=tune,
+            draws=draws,
+            progressbar=progressbar,
+        )
+        if mixing_of(_kept(trees, tune)).ess > poor.ess:
+            sampling, history = _joined(sampling, trees), _kept(trees, tune)
     if hasattr(trained.sampler, "collect"):
         history = trained.sampler.collect(history)
     samples_coreset = isinstance(trained.sampler, FrozenSampling)
@@ -187,6 +202,28 @@ def fit(
     for message in [*sampling_warnings(fitted.posterior), *coreset_warnings(kl_estimate)]:
         warnings.warn(message, stacklevel=4)
     return fitted
+
+
+def _kept(sampling: Run, tune: int) -> Any:
+    """The info of the draws after tuning; at least one."""
+    num_discarded = min(tune, max(sampling.num_steps - 1, 0))
+    return jax.tree.map(lambda leaf: leaf[num_discarded:], sampling.history)
+
+
+def _may_be_rescued(plan: Plan, sampling: Run) -> bool:
+    """Whether the kernel was ours to choose, on a model with gradients."""
+    is_default = isinstance(plan.method, LeastSquares) and plan.method.samples_by_trajectories(plan.problem)
+    return is_default and plan.sampling_kernel is None and not sampling.is_interrupted
+
+
+def _joined(first: Run, second: Run) -> Run:
+    """The second run, with what the first has taken."""
+    return replace(
+        second,
+        seconds=first.seconds + second.seconds,
+        compile_seconds=first.compile_seconds + second.compile_seconds,
+        num_evaluations=first.num_evaluations + second.num_evaluations,
+    )
 
 
 def _observed_rows(model: Model, data: ArrayData, coreset: SelectedRows | None) -> dict[str, np.ndarray]:

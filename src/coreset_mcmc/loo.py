@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 import xarray
-from arviz_stats.utils import ELPDData
 
 from coreset_mcmc.black_box import users_errors
 from coreset_mcmc.blocks import by_blocks, rows_of, thinned
@@ -24,6 +23,9 @@ from coreset_mcmc.model import Model
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.ratios import good_shape, log_likelihoods, ratios_to_full
 from coreset_mcmc.types import Batch, Position
+
+if TYPE_CHECKING:
+    from arviz_stats.utils import ELPDData
 
 
 @double_precision
@@ -70,6 +72,8 @@ def loo(
             "(loo.pareto_k), use more draws, or a likelihood with heavier tails.",
             stacklevel=5,
         )
+    from arviz_stats.utils import ELPDData  # noqa: PLC0415 - takes a second
+
     return ELPDData(
         kind="loo",
         elpd=float(elpd.sum()),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from arviz_stats.base.array import array_stats
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 from scipy.special import rel_entr
@@ -124,6 +123,8 @@ def bulk_ess(draws: ArrayLike) -> np.ndarray:
         expected="shape (chain, draw, d) with at least 4 draws",
         fix="For one chain add an axis: draws[None].",
     )
+    from arviz_stats.base.array import array_stats  # noqa: PLC0415 - takes a second
+
     is_constant = np.ptp(values, axis=(0, 1)) == 0.0
     sizes = np.asarray(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"), dtype=float)
     return np.where(is_constant, np.nan, sizes)

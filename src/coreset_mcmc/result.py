@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import arviz_base
-import arviz_stats
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray
-from arviz_stats.utils import ELPDData
 
 from coreset_mcmc.constrained import named_leaves, shown_draws
 from coreset_mcmc.coreset import Coreset
@@ -37,6 +35,8 @@ from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.types import Position
 
 if TYPE_CHECKING:
+    from arviz_stats.utils import ELPDData
+
     from coreset_mcmc.trust import Trust
 
 ATTRIBUTE = "coreset_mcmc"
@@ -121,6 +121,8 @@ class Fit:
 
     def summary(self, **options: Any) -> pd.DataFrame:
         """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter."""
+        import arviz_stats  # noqa: PLC0415 - takes a second
+
         return arviz_stats.summary(self.posterior, **options)
 
     @double_precision

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, step_chains
+from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
 from coreset_mcmc.method import Trained
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.selection import SelectedRows
@@ -53,6 +54,11 @@ class FrozenSampling:
     kernel: Kernel
 
     name = "sampling"
+
+    @property
+    def takes_few_steps(self) -> bool:
+        """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
+        return isinstance(self.kernel, WhitenedHMC)
 
     def init(self, key: Key, problem: SamplingProblem) -> SamplingState:
         del key

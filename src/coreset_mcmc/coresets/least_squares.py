@@ -85,11 +85,17 @@ nats, six if it is not, which is enough for the damping to go from its first val
 """
 
 
+FEWEST_DRAWS, MOST_DRAWS = 400, 800
+"""In a window, unless the user says how many."""
+
 LEAST_ACCEPTANCE = 0.6
 """Trajectories that are accepted less often than this after tuning are not used."""
 
 SAMPLE_SEED = 0
 """Chooses the rows on which the search for the mode begins; the mode of all rows does not depend on them."""
+
+SAMPLE_MODE_ROWS = 1_000_000
+"""From so many rows on the search for the mode begins on a sample; below, compiling that takes longer than it saves."""
 
 SMALL_DATA = 8
 """Control variates are used from this many times the rows of their sample."""
@@ -160,7 +166,8 @@ class LeastSquares:
 
     Args:
         kernel: moves each chain. ``None`` is a hit-and-run slice kernel that is shaped by the windows themselves.
-        num_draws: J, draws in a window, over all chains.
+        num_draws: J, draws in a window, over all chains. ``None`` is 400, or with many parameters as many as a
+            quadratic in them has coefficients or the coreset has rows, whichever is less, up to 800.
         num_chains: chains among which they are divided.
         num_rounds: most rounds, besides the search for the mode.
         tolerance: stop when the estimated KL falls below this.
@@ -174,7 +181,7 @@ class LeastSquares:
     """
 
     kernel: Kernel | None = None
-    num_draws: int = static(default=400)
+    num_draws: int | None = static(default=None)
     num_chains: int = static(default=4)
     num_rounds: int = 20
     tolerance: float = 0.01
@@ -191,14 +198,15 @@ class LeastSquares:
 
     def __post_init__(self) -> None:
         require_count("num_chains", self.num_chains, at_least=1, fix="Four chains are a good choice.")
-        require_count("num_draws", self.num_draws, at_least=4, fix="A few hundred are a good choice.")
-        require(
-            self.num_draws % self.num_chains == 0,
-            "num_draws",
-            got=self.num_draws,
-            expected=f"a multiple of the {self.num_chains} chains",
-            fix="Each chain makes an equal share of the draws.",
-        )
+        if self.num_draws is not None:
+            require_count("num_draws", self.num_draws, at_least=4, fix="A few hundred are a good choice.")
+            require(
+                self.num_draws % self.num_chains == 0,
+                "num_draws",
+                got=self.num_draws,
+                expected=f"a multiple of the {self.num_chains} chains",
+                fix="Each chain makes an equal share of the draws.",
+            )
         require(
             0 <= self.discard < 1, "discard", got=self.discard, expected="a share from 0 to below 1", fix="Use 0.2."
         )
@@ -213,6 +221,14 @@ class LeastSquares:
     def max_steps(self) -> int:
         return 3 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
+    def window_size(self, problem: Problem) -> int:
+        """J: enough equations for what they have to tell."""
+        if self.num_draws is not None:
+            return self.num_draws
+        dimension = _dimension(problem.position)
+        wanted = min(dimension * (dimension + 3) // 2, problem.coreset_size)
+        return self.num_chains * math.ceil(min(max(wanted, FEWEST_DRAWS), MOST_DRAWS) / self.num_chains)
+
     def check(self, problem: Problem) -> None:
         target = problem.target(problem.initial_weights)
         self._kernel(jnp.eye(_dimension(problem.position))).check(problem.position, target)
@@ -226,6 +242,10 @@ class LeastSquares:
             return False
         return problem.data.size >= SMALL_DATA * self.subsample_size
 
+    def begins_on_sample(self, problem: Problem) -> bool:
+        """Whether there are so many rows that even the search for the mode begins on few of them."""
+        return self.samples_rows(problem) and problem.data.size >= SAMPLE_MODE_ROWS
+
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
         return self.kernel is None and problem.model.differentiable and not discrete_parts(problem.position)
@@ -238,8 +258,9 @@ class LeastSquares:
         del key
         weights = jnp.maximum(problem.initial_weights, 0.0)
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
-        window = Window(jnp.zeros((self.num_draws, problem.coreset_size)), jnp.zeros(self.num_draws))
-        phase = Phase.SAMPLE_MODE if self.samples_rows(problem) else Phase.MODE
+        num_draws = self.window_size(problem)
+        window = Window(jnp.zeros((num_draws, problem.coreset_size)), jnp.zeros(num_draws))
+        phase = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else Phase.MODE
         return LeastSquaresState(
             phase=jnp.asarray(phase if self.starts_hot(problem) else Phase.ROUNDS, jnp.int32),
             search=self._search().init(problem) if self.starts_hot(problem) else (),
@@ -269,7 +290,7 @@ class LeastSquares:
             Phase.STEP_SIZE: lambda: self._find_step_size(key, state, problem),
         }
         first = Phase.ROUNDS if not self.starts_hot(problem) else Phase.MODE
-        first = Phase.SAMPLE_MODE if self.samples_rows(problem) else first
+        first = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else first
         last = Phase.STEP_SIZE if self.samples_by_trajectories(problem) else Phase.ROUNDS
         return jax.lax.switch(state.phase - first, [phases[number] for number in range(first, last + 1)])
 
@@ -287,6 +308,15 @@ class LeastSquares:
             chosen = WhitenedHMC(jnp.asarray(state.scale), jnp.asarray(state.step_size))
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
+    def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
+        """A sampler like the one that :meth:`finish` most likely hands over, in all but its numbers."""
+        if not self.samples_by_trajectories(problem):
+            return None
+        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights))
+        positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
+        kernel = WhitenedHMC(jnp.eye(_dimension(problem.position)), jnp.asarray(0.5, jnp.float64))
+        return sample_coreset(problem, coreset, positions, kernel, num_chains)
+
     def _search(self) -> NewtonSearch:
         return NewtonSearch(max_iterations=self.max_newton_steps, tolerance=1e-3)
 
@@ -294,9 +324,7 @@ class LeastSquares:
         return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if self.kernel is None else self.kernel
 
     def _problem_of_the_sample(self, problem: Problem) -> Problem:
-        """The same problem on a few rows that stand for all; the problem itself if it has few."""
-        if not self.samples_rows(problem):
-            return problem
+        """The same problem on a few rows that stand for all."""
         assert self.subsample_size is not None
         chosen = without_replacement(jax.random.key(SAMPLE_SEED), problem.data.size, self.subsample_size)
         return replace(problem, data=UniformSample(ArrayData(problem.data.take(chosen)), problem.data.size))
@@ -373,7 +401,8 @@ class LeastSquares:
     def _draw(self, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
         """A window's worth of positions: from the chains, or for the first window of a hot start from the Gaussian."""
         kernel, target = self._kernel(state.scale), problem.target(state.weights)
-        num_kept = self.num_draws // self.num_chains
+        num_draws = self.window_size(problem)
+        num_kept = num_draws // self.num_chains
         num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
         chains = init_chains(kernel, state.best_positions, target)
 
@@ -381,7 +410,7 @@ class LeastSquares:
             return collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
 
         def from_gaussian() -> Draws:
-            noise = jax.random.normal(key, (self.num_draws, state.scale.shape[0]))
+            noise = jax.random.normal(key, (num_draws, state.scale.shape[0]))
             flat = state.search.position + WIDENING * noise @ state.scale.T
             positions = jax.vmap(ravel_pytree(problem.position)[1])(flat)
             return Draws(chains, positions, jnp.ones(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int64))

@@ -53,42 +53,51 @@ def _columns(table: RegressionData, max_rows: int | None) -> dict[str, np.ndarra
     return {"x": x[rows], "y": y[rows]}
 
 
-def linear(folder: Path | None, max_rows: int | None) -> Case:
+def linear(data: dict[str, np.ndarray]) -> Case:
     """Departure delays: coefficients and log sigma^2 with standard normal priors."""
-    data = _columns(paper_delays(folder), max_rows)
     num_features = data["x"].shape[1]
     start = {"beta": np.zeros(num_features + 1), "log_variance": np.asarray(10.0)}
     return Case("linear", models.linear_regression(num_features), data, start, HitAndRunSlice(), Uniform())
 
 
-def logistic(folder: Path | None, max_rows: int | None) -> Case:
+def logistic(data: dict[str, np.ndarray]) -> Case:
     """Cancellations: Cauchy priors; half of the coreset is cancelled flights as far as there are so many."""
-    data = _columns(paper_cancellations(folder), max_rows)
     num_features = data["x"].shape[1]
     start = {"beta": np.zeros(num_features + 1)}
     selection = Stratified(by="y", weights="uniform")
     return Case("logistic", models.logistic_regression(num_features), data, start, HitAndRunSlice(), selection)
 
 
-def poisson(folder: Path | None, max_rows: int | None) -> Case:
+def poisson(data: dict[str, np.ndarray]) -> Case:
     """Bike-share counts: softplus rate, standard normal priors, a start far from the posterior."""
-    data = _columns(bike_share_counts(folder), max_rows)
     num_features = data["x"].shape[1]
     start = {"beta": np.zeros(num_features + 1)}
     return Case("poisson", models.poisson_regression(num_features), data, start, UnivariateSlice(), Uniform())
 
 
-def sparse(folder: Path | None, max_rows: int | None) -> Case:
+def sparse(data: dict[str, np.ndarray]) -> Case:
     """Synthetic spike-and-slab regression; chains start at the least-squares solution of all rows."""
-    del folder
-    data = models.sparse_regression_data(np.random.default_rng(SPARSE_SEED), max_rows or NUM_SPARSE_ROWS)
     start = models.least_squares_start(data)
     return Case("sparse", models.sparse_regression(10), data, start, SpikeAndSlabGibbs(), Uniform())
 
 
-CASES: dict[str, Callable[[Path | None, int | None], Case]] = {
+CASE_OF: dict[str, Callable[[dict[str, np.ndarray]], Case]] = {
     "linear": linear,
     "logistic": logistic,
     "poisson": poisson,
     "sparse": sparse,
 }
+"""From data to the experiment."""
+
+
+def _sparse_data(max_rows: int | None) -> dict[str, np.ndarray]:
+    return models.sparse_regression_data(np.random.default_rng(SPARSE_SEED), max_rows or NUM_SPARSE_ROWS)
+
+
+CASES: dict[str, Callable[[Path | None, int | None], Case]] = {
+    "linear": lambda folder, max_rows: linear(_columns(paper_delays(folder), max_rows)),
+    "logistic": lambda folder, max_rows: logistic(_columns(paper_cancellations(folder), max_rows)),
+    "poisson": lambda folder, max_rows: poisson(_columns(bike_share_counts(folder), max_rows)),
+    "sparse": lambda folder, max_rows: sparse(_sparse_data(max_rows)),
+}
+"""From the data folder and at most so many rows to the experiment."""

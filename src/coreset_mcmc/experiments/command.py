@@ -38,15 +38,16 @@ class Request:
     figures_only: bool = False
 
 
-def _check_names(subject: str, given: Sequence[str], known: Sequence[str]) -> None:
+def check_names(subject: str, given: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse names that nobody knows."""
     unknown = [name for name in given if name not in known]
     require(not unknown, subject, got=", ".join(unknown), expected=f"one of {', '.join(known)}", fix="Check the names.")
 
 
 def reproduce(console: Console, request: Request) -> list[Path]:
     """Run the jobs that have no row yet, append their rows and draw every figure that has data."""
-    _check_names("--experiment", request.experiments, EXPERIMENTS)
-    _check_names("--method", request.methods, list(CONTESTANTS))
+    check_names("--experiment", request.experiments, EXPERIMENTS)
+    check_names("--method", request.methods, list(CONTESTANTS))
     for size in request.coreset_sizes:
         require_count("--coreset-sizes", size, at_least=2, fix="The paper has 10, 20, 50, 100, 200 and 500.")
     if not request.figures_only:

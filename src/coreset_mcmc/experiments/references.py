@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,13 +78,17 @@ def key_of(case: Case, num_draws: int) -> str:
 def reference(case: Case, num_draws: int, folder: Path) -> Reference:
     """The reference of a case, from its file if there is one."""
     key = key_of(case, num_draws)
-    path = folder / f"{key}.npz"
+    return stored_or_made(folder / f"{key}.npz", lambda: _make(case, num_draws, key))
+
+
+def stored_or_made(path: Path, make: Callable[[], Reference]) -> Reference:
+    """What is in the file; if there is none, what ``make`` returns, which is then put there."""
     if path.exists():
         with np.load(path) as stored:
             arrays = {name: stored[name] for name in ("mean", "covariance", "patterns", "counts")}
-            return Reference(key, **arrays, checks=json.loads(str(stored["checks"])))
-    made = _make(case, num_draws, key)
-    folder.mkdir(parents=True, exist_ok=True)
+            return Reference(path.stem, **arrays, checks=json.loads(str(stored["checks"])))
+    made = make()
+    path.parent.mkdir(parents=True, exist_ok=True)
     partial_path = path.with_suffix(".part.npz")
     np.savez(
         partial_path,

@@ -158,8 +158,6 @@ def _least_squares(case: Case, budget: Budget, coreset_size: int, seed: int) -> 
     """``fit`` as it comes. It is told where the sparse regression starts, because its prior is no start."""
     del seed
     arguments: dict[str, Any] = {"coreset_size": coreset_size, "chains": 4, "draws": budget.kept // 4}
-    if case.name == "logistic":
-        arguments |= {"selection": case.selection}
     return Plan(UNTUNED, arguments | ({"initvals": case.start} if case.is_discrete else {}))
 
 

@@ -36,26 +36,25 @@ def append(path: Path, fields: list[str], rows: Sequence[Mapping[str, Any]]) -> 
             writer.writerow({field: short.get(field, "") for field in fields})
 
 
-def finished_keys(folder: Path) -> set[tuple[str, ...]]:
-    """Jobs that have a row."""
-    path = folder / RUNS
+def finished_keys(path: Path, keys: list[str], fields: list[str]) -> set[tuple[str, ...]]:
+    """Keys of the rows of a table; it may not exist yet."""
     if not path.exists():
         return set()
     with path.open(newline="") as file:
         reader = csv.DictReader(file)
         require(
-            reader.fieldnames == FIELDS,
+            reader.fieldnames == fields,
             str(path),
             got=f"columns {reader.fieldnames}",
             expected="the columns of this version",
             fix="Use another --out folder, or move the old table away.",
         )
-        return {tuple(row[key] for key in KEYS) for row in reader}
+        return {tuple(row[key] for key in keys) for row in reader}
 
 
 def missing(jobs: list[Job], folder: Path) -> list[Job]:
     """Jobs without a row."""
-    finished = finished_keys(folder)
+    finished = finished_keys(folder / RUNS, KEYS, FIELDS)
     return [job for job in jobs if job.key not in finished]
 
 

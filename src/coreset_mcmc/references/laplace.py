@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arviz_stats.base import array_stats
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.errors import RunError
@@ -207,6 +206,8 @@ def smoothed_weights(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
 
     k is zero if no ratio differs from another, and infinite if there are too few draws of positive density to tell.
     """
+    from arviz_stats.base import array_stats  # noqa: PLC0415 - takes a second
+
     is_possible = np.isfinite(log_ratios)
     if not is_possible.any():
         return np.full(log_ratios.shape, 1.0 / log_ratios.size), np.inf

@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from coreset_mcmc.errors import require, require_count
 from coreset_mcmc.kernels.base import Kernel
@@ -70,7 +70,8 @@ def looks_at_batches(size: int, batch_size: int) -> np.ndarray:
 def t_test(size: int, batch_size: int, error: float) -> TTest:
     """The test for ``size`` rows. With an error of 0 it never stops before the last row."""
     freedom = np.maximum(looks_at_batches(size, batch_size) - 1, 1)
-    return TTest(jnp.asarray(stats.t.isf(error, freedom)), batch_size)
+    quantiles = -stdtrit(freedom, error) if error > 0 else np.full(freedom.shape, np.inf)
+    return TTest(jnp.asarray(quantiles), batch_size)
 
 
 @pytree

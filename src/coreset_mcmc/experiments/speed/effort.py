@@ -1,0 +1,48 @@
+"""How much each contestant does: enough for the comparison, few enough for an afternoon.
+
+Ours makes as many draws as are asked for. A sampler on all rows makes fewer where a draw takes long, and its time is
+scaled up to :data:`EFFECTIVE_DRAWS`; above :data:`MANY_ROWS` it is also given what it would have to learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EFFECTIVE_DRAWS = 10_000
+MANY_ROWS = 500_000
+FEWEST_FOR_ESS = 400
+"""With fewer draws an effective sample size is noise: each draw then counts as one."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Numbers of draws."""
+
+    kept: int = 10_000
+    """Draws of a coreset posterior, over four chains; each costs no pass over the rows."""
+    full_data_evaluations: float = 5e8
+    """Log-likelihoods of single rows in importance weights, about; bounds the draws of the Laplace approximation."""
+    nuts: tuple[tuple[int, int, int], ...] = ((50_000, 1_000, 1_000), (MANY_ROWS, 300, 300), (2_000_000, 20, 200))
+    """Up to so many rows, steps of tuning and draws of each of two chains."""
+    nuts_beyond: tuple[int, int] = (5, 10)
+    subsampled: tuple[int, int] = (500, 1_000)
+    """Tuning and draws of HMC on subsamples."""
+    share_of_paper: float = 1.0
+    """Share of the published number of training steps."""
+
+    def nuts_steps(self, rows: int) -> tuple[int, int]:
+        """Tuning and draws for a problem of so many rows."""
+        for most, tune, draws in self.nuts:
+            if rows <= most:
+                return tune, draws
+        return self.nuts_beyond
+
+    def weighted_draws(self, rows: int) -> int:
+        """Draws of the Laplace approximation, over four chains."""
+        return int(min(max(self.full_data_evaluations / rows, 100), self.kept))
+
+
+FULL = Effort()
+QUICK = Effort(
+    kept=1_000, full_data_evaluations=2e6, nuts=((10_000_000, 200, 250),), subsampled=(200, 250), share_of_paper=0.01
+)

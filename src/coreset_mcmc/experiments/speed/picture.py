@@ -1,0 +1,55 @@
+"""Seconds to ten thousand effective draws against the number of rows (extra ``demo``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from coreset_mcmc.experiments.speed.contestants import CONTESTANTS
+from coreset_mcmc.experiments.speed.effort import EFFECTIVE_DRAWS
+from coreset_mcmc.experiments.speed.page import GOOD_KL, PICTURE, summarised
+from coreset_mcmc.plots import INK, import_pyplot
+
+COLOURS = {
+    "ours": "#d1495b",
+    "ours-auto": "#edae49",
+    "published": "#8d5b9a",
+    "nuts": "#1b2a41",
+    "hmcecs": "#30638e",
+    "laplace": "#2a9d8f",
+    "pathfinder": "#9aa5b1",
+}
+SERIES = "simulated"
+"""Problems that differ in nothing but rows begin with this; their points are joined."""
+
+
+def draw_picture(folder: Path) -> Path:
+    """A point for each run; hollow where draws are further than a tenth of a nat from the posterior, or unjudged."""
+    pyplot = import_pyplot()
+    table = summarised(folder)
+    table = table[np.isfinite(table["seconds_to_effective"].astype(float))]
+    figure, axes = pyplot.subplots(figsize=(7.5, 5.0), layout="constrained")
+    for name, contestant in CONTESTANTS.items():
+        mine = table[table["contestant"] == name]
+        if mine.empty:
+            continue
+        colour = COLOURS[name]
+        is_good = mine["kl"] <= GOOD_KL
+        for rows, fill in ((mine[is_good], colour), (mine[~is_good], "white")):
+            axes.scatter(rows["rows"], rows["seconds_to_effective"], s=26, facecolors=fill, edgecolors=colour, zorder=3)
+        joined = mine[mine["problem"].str.startswith(SERIES)].sort_values("rows")
+        axes.plot(joined["rows"], joined["seconds_to_effective"], color=colour, label=contestant.title, linewidth=1.6)
+    axes.set(
+        xscale="log", yscale="log", xlabel="rows", ylabel=f"seconds to {EFFECTIVE_DRAWS:,} effective draws, cold start"
+    )
+    axes.set_title(
+        "Lines join the simulated logistic regressions; hollow: KL above 0.1, or unknown", fontsize=9, loc="left"
+    )
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=INK)
+    axes.legend(frameon=False, fontsize=8)
+    path = folder / PICTURE
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+    return path
