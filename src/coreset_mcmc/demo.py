@@ -18,7 +18,6 @@ from coreset_mcmc.fit import fit
 from coreset_mcmc.models import logistic_regression
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.result import Fit
-from coreset_mcmc.selection import Stratified
 
 NUM_TIMINGS = 5
 
@@ -33,7 +32,7 @@ def run_demo(console: Console, *, coreset_size: int, draws: int, chains: int, se
         f"[bold]Which flights are cancelled?[/bold] {size:,} flights out of New York City in 2013, "
         f"{flights.y.mean():.2%} cancelled.\n"
         f"Logistic regression on {num_features} standardised features of weather and schedule. A coreset of "
-        f"{coreset_size} weighted flights, half of them cancelled ones, stands in for all of them."
+        f"{coreset_size} weighted flights, those that matter most, stands in for all of them."
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -44,7 +43,6 @@ def run_demo(console: Console, *, coreset_size: int, draws: int, chains: int, se
             draws=draws,
             chains=chains,
             random_seed=seed,
-            selection=Stratified("y"),
             coords={"coefficient": ["intercept", *flights.names]},
         )
     console.print(_table(fitted))

@@ -39,6 +39,8 @@ class SamplingQuality(NamedTuple):
 
 def sampling_quality(tree: xarray.DataTree) -> SamplingQuality:
     """From the groups ``posterior`` and ``sample_stats`` of a fit."""
+    import arviz_stats  # noqa: PLC0415 - takes a second, during which ``fit`` compiles
+
     sizes = tree["posterior"].sizes
     ess, ess_name, rhat, rhat_name = np.nan, "", np.nan, ""
     if sizes["draw"] >= MIN_DRAWS:
@@ -58,8 +60,6 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
             f"Only {sizes['draw']} draws per chain: too few to tell whether the chains have mixed. "
             "Pass draws=1000 or more."
         ]
-    import arviz_stats  # noqa: PLC0415 - takes a second, during which ``fit`` compiles
-
     messages = []
     quality = sampling_quality(tree)
     ess, rhat = quality.ess, quality.rhat

@@ -63,7 +63,7 @@ def _start(problem: Problem, data: Data) -> dict[str, Any]:
 
 
 def _ours(problem: Problem, data: Data, effort: Effort, seed: int, coreset_size: Any = None) -> Outcome:
-    arguments = _start(problem, data) | ({"selection": problem.selection} if problem.selection else {})
+    arguments = _start(problem, data)
     size = {"coreset_size": coreset_size} if coreset_size else {}
     return _fitted(problem, data, seed, draws=effort.kept // NUM_CHAINS, chains=NUM_CHAINS, **arguments, **size)
 

@@ -14,7 +14,6 @@ from coreset_mcmc.datasets import flight_cancellations
 from coreset_mcmc.experiments.cases import CASES
 from coreset_mcmc.experiments.speed.symmetries import Draws, first_factor_positive, sorted_by_mean, unchanged
 from coreset_mcmc.model import Model
-from coreset_mcmc.selection import Selection, Stratified
 
 Data = dict[str, np.ndarray]
 
@@ -37,7 +36,6 @@ class Problem:
         peer: the same model in :mod:`coreset_mcmc.experiments.speed.peers`, if NumPyro can sample it.
         reference: where moments of the full posterior come from, see :mod:`coreset_mcmc.experiments.speed.moments`.
         fold: onto one of the symmetric copies of the posterior.
-        selection: which rows enter our coreset, if not uniform ones.
         case: the name of the paper's experiment, which has published settings.
         is_large: with so many parameters that a coreset of 500 is too small; "auto" runs, too.
     """
@@ -49,7 +47,6 @@ class Problem:
     peer: str | None
     reference: Literal["paper", "importance", "nuts", "factor", "estimate"]
     fold: Callable[[Draws], Draws] = unchanged
-    selection: Selection | None = None
     case: str | None = None
     is_large: bool = False
 
@@ -102,7 +99,6 @@ def _poisson(data: Data) -> Model:
     return models.poisson_regression(_features(data))
 
 
-BY_OUTCOME = Stratified(by="y", weights="uniform")
 PROBLEMS: dict[str, Problem] = {
     "poisson": Problem(
         "Bike-share counts, Poisson", 15_641, _paper("poisson"), _poisson, "poisson", "paper", case="poisson"
@@ -110,7 +106,7 @@ PROBLEMS: dict[str, Problem] = {
     "linear": Problem("Departure delays, linear", 98_673, _paper("linear"), _linear, "linear", "paper", case="linear"),
     "logistic": Problem(
         "Cancellations, 0.06 % of flights, logistic", 98_673, _paper("logistic"), _logistic, "logistic", "paper",
-        selection=BY_OUTCOME, case="logistic",
+        case="logistic",
     ),
     "sparse": Problem(
         "Spike-and-slab regression", 50_000, _paper("sparse"), lambda data: models.sparse_regression(_features(data)),
@@ -118,7 +114,6 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "flights": Problem(
         "Cancellations of all flights, logistic", 297_924, _flights, _logistic, "logistic", "importance",
-        selection=BY_OUTCOME,
     ),
     "mixture": Problem(
         "Two overlapping Gaussians", NUM_HARD_ROWS, _hard(models.gaussian_mixture_data),
