@@ -43,6 +43,7 @@ def intervals(draws: np.ndarray, names: Sequence[str], axes: Axes, *, probabilit
     axes.plot(middle, places, "o", color=PAPER, markeredgecolor=INK, markersize=5)
     axes.set_yticks(places, names)
     axes.tick_params(left=False)
+    axes.locator_params(axis="x", nbins=5)
     left, right = axes.get_xlim()
     if left < 0.0 < right:
         axes.axvline(0.0, color=FAINT, linewidth=1, zorder=0)
@@ -87,26 +88,26 @@ def trace(draws: np.ndarray, axes: Axes) -> int:
 TRAINING = {
     "newton_decrement": ("distance to the mode (sd)", "s-", FAINT),
     "kl_estimate": ("estimated KL (nats)", "o-", ACCENT),
+    "weight_change": ("change of the weights (share)", "^-", INK),
 }
 """What :func:`training` draws: label, marker and colour."""
 
 
 def training(fit: Fit, axes: Axes) -> None:
-    """The search for the mode, if there was one, and the estimated KL of the weights tried after it."""
+    """The search for the mode, if there was one, then the estimated KL and the changes of the weights, against time."""
     series = training_series(fit)
-    for name, (steps, values) in series.items():
+    for name, (seconds, values) in series.items():
         label, marker, colour = TRAINING[name]
-        axes.semilogy(steps, values, marker, color=colour, label=label)
+        axes.semilogy(seconds, values, marker, color=colour, label=label)
     if series:
         _label_decades(axes, np.concatenate([values for _, values in series.values()]))
         axes.legend(frameon=False, fontsize=8)
     axes.set_xlim(left=0)
-    axes.locator_params(axis="x", integer=True)
-    axes.set_xlabel("training steps")
+    axes.set_xlabel("seconds of training")
 
 
 def training_series(fit: Fit) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Steps and positive values of what training reported; of an estimate that stays for a while, its first step."""
+    """Seconds and positive values of what training reported; of an estimate that stays for a while, its first value."""
     history = fit.posterior["training"].data_vars if "training" in fit.posterior else {}
     series = {}
     for name in TRAINING:
@@ -114,7 +115,7 @@ def training_series(fit: Fit) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         is_new = values != np.concatenate([[np.nan], values[:-1]])[: values.size]
         steps = np.flatnonzero(np.isfinite(values) & (values > 0) & is_new)
         if steps.size:
-            series[name] = (steps + 1, values[steps])
+            series[name] = (history["seconds"].to_numpy()[steps], values[steps])
     return series
 
 

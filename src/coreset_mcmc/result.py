@@ -418,12 +418,13 @@ def _rows_dataset(values: Mapping[str, np.ndarray], indices: np.ndarray) -> xarr
 
 
 def _training_history(training: Run) -> dict[str, Any]:
-    """Every scalar number that a training step reports."""
-    return {
+    """Every scalar number that a training step reports, and when."""
+    reported = {
         name: ("iteration", value)
         for name, value in training.history._asdict().items()
         if np.ndim(value) == 1 and np.issubdtype(value.dtype, np.floating)
     }
+    return {"seconds": ("iteration", training.step_seconds), **reported}
 
 
 def _coreset_dataset(coreset: Coreset) -> xarray.Dataset:

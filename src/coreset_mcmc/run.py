@@ -66,6 +66,8 @@ class Run:
     seconds: float
     """Time spent stepping, over all resumed parts; compilation is apart."""
     compile_seconds: float
+    step_seconds: np.ndarray
+    """Time spent stepping until the end of each step (T,); steps of one compiled chunk count alike."""
     reason: str
     """Why it ended: "total reached", "converged", "stopped by a callback" or "interrupted"."""
 
@@ -169,10 +171,14 @@ class _History:
         self.record_every = record_every
         self.infos: list[Any] = []
         self.records: list[Any] = []
+        self.step_seconds = [np.zeros(0)]
         self.num_steps = 0
         self.num_evaluations = 0
 
-    def append(self, info: Any, record: Any, count: int) -> Any:
+    def append(self, info: Any, record: Any, count: int, seconds: float = 0.0) -> Any:
+        """``count`` more steps, which took ``seconds``."""
+        spent = self.step_seconds[-1][-1] if self.step_seconds[-1].size else 0.0
+        self.step_seconds.append(spent + seconds * np.arange(1, count + 1) / max(count, 1))
         info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
         is_kept = (self.num_steps + 1 + np.arange(count)) % self.record_every == 0
         self.infos.append(info)
@@ -186,6 +192,7 @@ class _History:
             return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
         self.infos, self.records = [join(self.infos)], [join(self.records)]
+        self.step_seconds = [np.concatenate(self.step_seconds)]
         return self.infos[0], self.records[0]
 
 
@@ -244,7 +251,7 @@ def run(
             )
             elapsed = time.perf_counter() - began
             seconds += elapsed
-            info = history.append(info, recorded, int(taken))
+            info = history.append(info, recorded, int(taken), elapsed)
             _raise_on_status(method, info.status, history.num_steps - int(taken))
             bar.update(history.num_steps, method.describe(info))
             length = int(np.clip(length * CHUNK_SECONDS / max(elapsed, 1e-6), 1, min(CAPACITY, 4 * length)))
@@ -273,6 +280,7 @@ def run(
         num_evaluations=history.num_evaluations,
         seconds=seconds,
         compile_seconds=compile_seconds,
+        step_seconds=history.step_seconds[0],
         reason=reason,
     )
 
@@ -312,7 +320,7 @@ def _save(checkpoint: Checkpoint, fingerprint: str, state: Any, history: _Histor
         "seconds": seconds,
         "jax": jax.__version__,
     }
-    trees = {"state": state, "history": infos, "record": records}
+    trees = {"state": state, "history": infos, "record": records, "step_seconds": history.step_seconds[0]}
     leaves = {name: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for name, tree in trees.items()}
     save(checkpoint.path, Snapshot(header, leaves))
 
@@ -326,6 +334,7 @@ def _resume(checkpoint: Checkpoint, fingerprint: str, state: Any, history: _Hist
 
     history.infos = [restore("history", history.infos[0])]
     history.records = [restore("record", history.records[0])]
+    history.step_seconds = [restore("step_seconds", history.step_seconds[0])]
     history.num_steps = snapshot.header["num_steps"]
     history.num_evaluations = snapshot.header["num_evaluations"]
     return jax.tree.map(jnp.asarray, restore("state", state)), snapshot.header["seconds"]

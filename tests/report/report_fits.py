@@ -48,6 +48,8 @@ def made_fit(
         {"posterior": posterior, "sample_stats": {"diverging": np.zeros(shape, bool)}}, **options
     )
     history = {"kl_estimate": [np.nan, 20.0, 20.0, 0.4, 0.05]} if training is None else training
+    num_steps = max((len(values) for values in history.values()), default=0)
+    history = {"seconds": 0.3 * np.arange(1, num_steps + 1), **history}
     tree["training"] = xarray.DataTree(
         xarray.Dataset({name: ("iteration", np.array(values)) for name, values in history.items()})
     )

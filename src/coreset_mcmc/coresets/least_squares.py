@@ -150,6 +150,8 @@ class LeastSquaresInfo(NamedTuple):
     kl_estimate: jax.Array
     """Half the variance of T - L w over fresh draws of the weights tried; NaN while the mode is sought."""
     best_estimate: jax.Array
+    weight_change: jax.Array
+    """How far the solve moved the weights, as a share of their size; NaN in a step without one."""
     damping: jax.Array
     newton_decrement: jax.Array
     """Distance to the mode of all rows; infinite while only that of a sample is known, NaN after the search."""
@@ -352,6 +354,7 @@ class LeastSquares:
         return LeastSquaresInfo(
             kl_estimate=jnp.asarray(jnp.nan),
             best_estimate=state.best_estimate,
+            weight_change=jnp.asarray(jnp.nan),
             damping=state.damping,
             newton_decrement=decrement,
             num_evaluations=num_evaluations,
@@ -478,6 +481,7 @@ class LeastSquares:
         return moved, LeastSquaresInfo(
             kl_estimate=jnp.where(is_first, jnp.nan, estimate),
             best_estimate=best_estimate,
+            weight_change=jnp.where(is_shaping | is_over, jnp.nan, _relative_change(moved.weights, state.weights)),
             damping=damping,
             newton_decrement=jnp.asarray(jnp.nan),
             num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + measured.num_evaluations,
@@ -500,6 +504,10 @@ class LeastSquares:
         )
         num_evaluations = problem.coreset_size * found.num_evaluations
         return moved, self._nothing_learned(moved, jnp.asarray(jnp.nan), num_evaluations)
+
+
+def _relative_change(new: jax.Array, old: jax.Array) -> jax.Array:
+    return jnp.linalg.norm(new - old) / jnp.linalg.norm(old)
 
 
 def _dimension(position: Position) -> int:

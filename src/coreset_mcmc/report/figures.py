@@ -100,6 +100,7 @@ TRAINING_CAPTIONS = {
     "newton_decrement": "Distance to the most likely parameters during the search for them.",
     "kl_estimate": "Estimated distance (KL) between the posterior of the chosen rows and that of all rows while their "
     "weights were trained.",
+    "weight_change": "How far each round of training moved the weights, as a share of their size.",
 }
 
 
@@ -111,8 +112,8 @@ def training(fit: Fit) -> Drawing | None:
     figure, axes = _large()
     plots.training(fit, axes)
     caption = " ".join([*(TRAINING_CAPTIONS[name] for name in series), "Lower is better."])
-    names = " and ".join(plots.TRAINING[name][0] for name in series)
-    return Drawing(to_svg(figure, name="training", label=f"{names} against training steps"), caption)
+    names = ", ".join(plots.TRAINING[name][0] for name in series)
+    return Drawing(to_svg(figure, name="training", label=f"{names} against seconds of training"), caption)
 
 
 def weights(fit: Fit) -> Drawing:
