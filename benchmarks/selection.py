@@ -32,6 +32,7 @@ SIZES, NUM_SEEDS, REFERENCE_DRAWS = (100, 500), 5, 12_000
 
 
 def runs(data: Path) -> None:
+    """What has no row yet."""
     done = {tuple(row) for row in pd.read_csv(TABLE)[FIELDS[:4]].astype(str).to_numpy()} if TABLE.exists() else set()
     for name in ("logistic", "linear", "poisson"):
         case = CASES[name](data, None)
@@ -51,6 +52,7 @@ def runs(data: Path) -> None:
 
 
 def append(row: list[str]) -> None:
+    """One row to the table and to the terminal."""
     is_new = not TABLE.exists()
     with TABLE.open("a", newline="") as file:
         writer = csv.writer(file)
@@ -65,9 +67,8 @@ def table() -> str:
     values = pd.read_csv(TABLE).groupby(["experiment", "coreset_size", "selection"])["kl"]
     cells = values.agg(lambda kl: f"{kl.median():.2g} ({kl.max():.2g})").unstack()[list(SELECTIONS)].fillna("")
     lines = ["| experiment | M | " + " | ".join(cells.columns) + " |", "|---" * (2 + len(cells.columns)) + "|"]
-    lines += [
-        f"| {name} | {size} | " + " | ".join(row) + " |" for (name, size), row in zip(cells.index, cells.to_numpy())
-    ]
+    rows = zip(cells.index, cells.to_numpy(), strict=True)
+    lines += [f"| {name} | {size} | " + " | ".join(row) + " |" for (name, size), row in rows]
     return "\n".join(lines)
 
 
