@@ -226,49 +226,47 @@ def run(
     advance = partial(_chunk_for(method, problem), method, problem, step_key, record=record, capacity=CAPACITY)
     history = _History(record_every)
 
-    began = time.perf_counter()
-    state, (info, recorded), _ = jax.block_until_ready(advance(state, jnp.int64(0), jnp.int32(0)))
-    compile_seconds = time.perf_counter() - began
-    history.append(info, recorded, 0)
-    history.num_evaluations = method.init_evaluations(problem)
+    with ProgressBar(description or method.name, num_steps, enabled=progressbar, transient=transient) as bar:
+        began = time.perf_counter()
+        state, (info, recorded), _ = jax.block_until_ready(advance(state, jnp.int64(0), jnp.int32(0)))
+        compile_seconds = time.perf_counter() - began
+        history.append(info, recorded, 0)
+        history.num_evaluations = method.init_evaluations(problem)
 
-    seconds = 0.0
-    if checkpoint is not None and Path(checkpoint.path).exists():
-        state, seconds = _resume(checkpoint, fingerprint, state, history)
+        seconds = 0.0
+        if checkpoint is not None and Path(checkpoint.path).exists():
+            state, seconds = _resume(checkpoint, fingerprint, state, history)
 
-    reason = "total reached"
-    length = 1
-    last_save = time.perf_counter()
-    with (
-        _interruptions() as interrupted,
-        ProgressBar(description or method.name, num_steps, enabled=progressbar, transient=transient) as bar,
-    ):
-        while history.num_steps < num_steps and not bool(state.done):
-            began = time.perf_counter()
-            length = min(length, num_steps - history.num_steps)
-            state, (info, recorded), taken = jax.block_until_ready(
-                advance(state, jnp.int64(history.num_steps), jnp.int32(length))
-            )
-            elapsed = time.perf_counter() - began
-            seconds += elapsed
-            info = history.append(info, recorded, int(taken), elapsed)
-            _raise_on_status(method, info.status, history.num_steps - int(taken))
-            bar.update(history.num_steps, method.describe(info))
-            length = int(np.clip(length * CHUNK_SECONDS / max(elapsed, 1e-6), 1, min(CAPACITY, 4 * length)))
-            if checkpoint is not None and time.perf_counter() - last_save >= checkpoint.seconds:
-                _save(checkpoint, fingerprint, state, history, seconds)
-                last_save = time.perf_counter()
-            event = Event(history.num_steps, state, info, seconds)
-            if any(callback(event) for callback in callbacks):
-                reason = "stopped by a callback"
-                break
-            if interrupted.is_set():
-                reason = "interrupted"
-                break
-        if bool(state.done):
-            reason = "converged" if history.num_steps < num_steps else "total reached"
-        if history.num_steps:
-            bar.finish(history.num_steps, f"{method.describe(history.infos[-1])} ({reason})")
+        reason = "total reached"
+        length = 1
+        last_save = time.perf_counter()
+        with _interruptions() as interrupted:
+            while history.num_steps < num_steps and not bool(state.done):
+                began = time.perf_counter()
+                length = min(length, num_steps - history.num_steps)
+                state, (info, recorded), taken = jax.block_until_ready(
+                    advance(state, jnp.int64(history.num_steps), jnp.int32(length))
+                )
+                elapsed = time.perf_counter() - began
+                seconds += elapsed
+                info = history.append(info, recorded, int(taken), elapsed)
+                _raise_on_status(method, info.status, history.num_steps - int(taken))
+                bar.update(history.num_steps, method.describe(info))
+                length = int(np.clip(length * CHUNK_SECONDS / max(elapsed, 1e-6), 1, min(CAPACITY, 4 * length)))
+                if checkpoint is not None and time.perf_counter() - last_save >= checkpoint.seconds:
+                    _save(checkpoint, fingerprint, state, history, seconds)
+                    last_save = time.perf_counter()
+                event = Event(history.num_steps, state, info, seconds)
+                if any(callback(event) for callback in callbacks):
+                    reason = "stopped by a callback"
+                    break
+                if interrupted.is_set():
+                    reason = "interrupted"
+                    break
+            if bool(state.done):
+                reason = "converged" if history.num_steps < num_steps else "total reached"
+            if history.num_steps:
+                bar.finish(history.num_steps, f"{method.describe(history.infos[-1])} ({reason})")
     if checkpoint is not None:
         _save(checkpoint, fingerprint, state, history, seconds)
     infos, records = history.joined()
