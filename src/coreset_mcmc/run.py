@@ -157,11 +157,24 @@ def _chunk_for(method: Steps, problem: Any) -> Callable[..., Any]:
 
 
 @double_precision
-def compile_ahead(method: Steps, problem: Any) -> None:
-    """Compile what :func:`run` will need for such a method and problem, whatever their numbers."""
-    state = _init(method, problem, jax.random.key(0))
-    advance = partial(_chunk_for(method, problem), method, problem, jax.random.key(0), record=None, capacity=CAPACITY)
-    jax.block_until_ready(advance(state, jnp.int64(0), jnp.int32(0)))
+def trace_ahead(method: Steps, problem: Any) -> Callable[[], None]:
+    """Trace what :func:`run` will need for such a method and problem, whatever their numbers.
+
+    Returns what compiles it. That may run in another thread: traces are cached, so it calls none of the model's
+    functions, which may lean on global state (NumPyro's stack of handlers does).
+    """
+    key, chunk = jax.random.key(0), _chunk_for(method, problem)
+    options = {"record": None, "capacity": CAPACITY}
+    start, length = jnp.int64(0), jnp.int32(0)
+    shapes = jax.eval_shape(_init, method, problem, key)
+    chunk.trace(method, problem, key, shapes, start, length, **options)  # type: ignore[attr-defined]
+
+    @double_precision
+    def compile_it() -> None:
+        state = _init(method, problem, key)
+        jax.block_until_ready(chunk(method, problem, key, state, start, length, **options))
+
+    return compile_it
 
 
 class _History:
