@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import threading
 
+import jax
 import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.run import num_compiled_programs
+from coreset_mcmc.ahead import Preparation, prepare
+from coreset_mcmc.chunks import num_compiled_programs
+from coreset_mcmc.data import to_array_data
+from coreset_mcmc.problem import make_problem, starting_positions
+from coreset_mcmc.run import run
+from coreset_mcmc.selection import Uniform
+
+
+def gaussian_problem():
+    data = np.random.default_rng(0).normal(size=(200, 2))
+    model = cm.models.gaussian_location(2)
+    selected = Uniform().select(np.random.default_rng(0), data, 200, 20)
+    return make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(0), 2))
 
 
 def test_the_model_is_called_in_one_thread_only():
@@ -25,4 +38,33 @@ def test_the_model_is_called_in_one_thread_only():
     with pytest.warns(UserWarning, match="ESS"):
         cm.fit(model, data, coreset_size=20, draws=20, tune=5, progressbar=False, random_seed=0)
     assert threads == {threading.current_thread().name}
-    assert num_compiled_programs() == before + 2
+    assert num_compiled_programs() == before + 3, "two phases of training, and sampling"
+
+
+def test_programs_made_ahead_are_found_again():
+    """What was compiled ahead is not compiled a second time."""
+    method, problem = cm.LeastSquares(num_draws=40, num_chains=2), gaussian_problem()
+    preparation = prepare(method, problem, 2)
+    preparation.wait_for_all()
+    compiled = []
+
+    def listen(event, seconds, **details):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(details.get("fun_name"))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        training = run(method, problem, jax.random.key(0), num_steps=method.max_steps, before_phase=preparation.wait)
+        trained = method.finish(training.state, problem, kernel=None, num_chains=2)
+        run(trained.sampler, trained.problem, jax.random.key(1), num_steps=20)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert not [name for name in compiled if "_steps" in str(name) or "first_state" in str(name)]
+
+
+def test_work_that_fails_ahead_is_left_to_whoever_needs_it():
+    preparation = Preparation()
+    preparation.add("broken", lambda: 1 / 0)
+    preparation.wait("broken")
+    preparation.wait("unknown")
+    preparation.wait_for_all()

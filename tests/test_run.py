@@ -11,6 +11,7 @@ import pytest
 
 import coreset_mcmc.run as driver
 from coreset_mcmc import DoublingEpochs, HotStart, Model, RunError
+from coreset_mcmc.chunks import num_compiled_programs
 from coreset_mcmc.kernels import RandomWalk
 from coreset_mcmc.run import run
 from coreset_mcmc.sampling import FrozenSampling, SamplingProblem
@@ -44,18 +45,18 @@ def test_seed_decides_everything(problem):
 
 def test_numbers_do_not_compile_again(problem, key):
     run(small_method(optimizer=Adam(0.1)), problem, key, num_steps=5)
-    before = driver._chunk._cache_size()
+    before = num_compiled_programs()
     changed = small_method(optimizer=Adam(0.2, 0.5), num_iterations=70)
     run(changed, logistic_problem(seed=1), jax.random.key(9), num_steps=7)
-    assert driver._chunk._cache_size() == before
+    assert num_compiled_programs() == before
 
 
 @pytest.mark.parametrize("rate", [1, np.float64(0.5), np.int64(1)])
 def test_kinds_of_numbers_do_not_compile_again(problem, key, rate):
     run(small_method(optimizer=Adam(0.1)), problem, key, num_steps=5)
-    before = driver._chunk._cache_size()
+    before = num_compiled_programs()
     run(small_method(optimizer=Adam(rate)), problem, key, num_steps=5)
-    assert driver._chunk._cache_size() == before
+    assert num_compiled_programs() == before
 
 
 def test_history_has_one_entry_a_step_and_counts_evaluations(problem, key):

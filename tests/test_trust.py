@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-import coreset_mcmc.run as driver
 from coreset_mcmc import blocks, ratios
+from coreset_mcmc.chunks import num_compiled_programs
 from coreset_mcmc.diagnostics import SamplingQuality
 from coreset_mcmc.errors import InputError, RunError
 from coreset_mcmc.models.gaussian_location import coreset_kl
@@ -257,9 +257,9 @@ class TestAccount:
         monkeypatch.setattr(
             refits, "fit_again", lambda *args, **options: made.append(cm.fit(*args, **options)) or made[-1]
         )
-        before = driver.num_compiled_programs()
+        before = num_compiled_programs()
         judged = trained.trust(draws=50, num_coresets=3, sensitivity=False)
-        assert driver.num_compiled_programs() == before
+        assert num_compiled_programs() == before
         assert len(made) == 2
         assert {part.coreset.size for part in made} == {40}
         assert len({tuple(part.coreset.indices) for part in (trained, *made)}) == 3

@@ -39,7 +39,7 @@ from coreset_mcmc.registry import methods_that_work
 from coreset_mcmc.rescue import mixing_of, sample_by_trees
 from coreset_mcmc.result import Cost, Fit, bound, build_fit, coreset_of, observed_of
 from coreset_mcmc.run import Callback, Run, run
-from coreset_mcmc.sampling import FrozenSampling
+from coreset_mcmc.sampling import SamplesCoreset
 from coreset_mcmc.selection import SelectedRows, Selection, Uniform
 from coreset_mcmc.types import Key, Position
 from coreset_mcmc.weights.epochs import half_variances
@@ -152,21 +152,23 @@ def fit(
         description="training",
         checkpoint=checkpoints.Checkpoint(folder / "training.npz") if folder else None,
         fingerprint=identity,
+        before_phase=preparation.wait if preparation is not None else None,
     )
     trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=chains)
     if preparation is not None:
-        preparation.join()
+        preparation.wait_for_all()
+    num_discarded = max(tune, getattr(trained.sampler, "num_tuning", 0))
     sampling = run(
         trained.sampler,
         trained.problem,
         sample_key,
-        num_steps=tune + draws,
+        num_steps=num_discarded + draws,
         progressbar=progressbar,
         description="sampling",
         checkpoint=checkpoints.Checkpoint(folder / "sampling.npz") if folder and not training.is_interrupted else None,
         fingerprint=checkpoints.fingerprint(identity, trained.sampler, trained.problem) if folder else "",
     )
-    history = _kept(sampling, tune)
+    history = _kept(sampling, num_discarded)
     if _may_be_rescued(plan, sampling) and (poor := mixing_of(history)).is_poor:
         trees = sample_by_trees(
             jax.random.fold_in(sample_key, 1),
@@ -180,7 +182,7 @@ def fit(
             sampling, history = _joined(sampling, trees), _kept(trees, tune)
     if hasattr(trained.sampler, "collect"):
         history = trained.sampler.collect(history)
-    samples_coreset = isinstance(trained.sampler, FrozenSampling)
+    samples_coreset = isinstance(trained.sampler, SamplesCoreset)
     kl_estimate, check = _final_check(plan.problem, trained.coreset if samples_coreset else None, history.position)
     fitted = build_fit(
         pilot=plan.pilot,

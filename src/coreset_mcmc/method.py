@@ -32,7 +32,9 @@ class Steps(Protocol):
 
     name: str
 
-    # A method may say ``takes_few_steps = True``: then the driver rather compiles fast than runs fast.
+    # A method may say ``takes_few_steps = True``: then the driver rather compiles fast than runs fast. One whose steps
+    # differ in kind may declare ``expected_phases(problem)``, numbers in order, with ``state.phase`` the number of the
+    # next step's and ``step_in(phase, key, state, problem)`` a step of that phase: each is then compiled on its own.
 
     def init(self, key: Key, problem: Any) -> Any: ...
 

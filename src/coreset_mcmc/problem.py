@@ -48,11 +48,10 @@ class Problem:
 
 def make_problem(model: Model, data: DataSource, selected: SelectedRows, initial_positions: Position) -> Problem:
     """Gather the chosen rows once; they stay in memory beside the data."""
-    indices = jnp.asarray(selected.indices)
     return Problem(
         data=data,
-        indices=indices,
-        rows=data.take(indices),
+        indices=jnp.asarray(selected.indices),
+        rows=data.take(np.asarray(selected.indices)),
         initial_weights=jnp.asarray(selected.weights, jnp.float64),
         initial_positions=initial_positions,
         model=model.compiled or model,

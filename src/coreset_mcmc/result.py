@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import arviz_base
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -281,7 +280,7 @@ class Fit:
         coords = {str(key): value.to_numpy() for key, value in shown.coords.items() if key not in ("chain", "draw")}
         by_chain = {name: np.swapaxes(np.asarray(value), 0, 1) for name, value in statistics.items()}
         groups = {"posterior": shown_draws(self.model, positions, names), "sample_stats": by_chain}
-        tree = arviz_base.from_dict({name: group for name, group in groups.items() if group}, dims=dims, coords=coords)
+        tree = _tree_of({name: group for name, group in groups.items() if group}, dims=dims, coords=coords)
         for name, group in self.posterior.children.items():
             if name not in ("posterior", "sample_stats", POSITIONS):
                 tree[name] = group
@@ -289,7 +288,7 @@ class Fit:
             moved = {
                 name: np.swapaxes(np.asarray(leaf), 0, 1) for name, leaf in named_leaves(positions, "theta").items()
             }
-            tree[POSITIONS] = arviz_base.from_dict({POSITIONS: moved})[POSITIONS]
+            tree[POSITIONS] = _tree_of({POSITIONS: moved})[POSITIONS]
         cost = sampling or self.sampling
         made = replace(
             self, posterior=tree, kl_estimate=float("nan"), settings={**self.settings, **settings}, sampling=cost
@@ -344,6 +343,13 @@ class Fit:
         )
 
 
+def _tree_of(groups: Mapping[str, Any], **options: Any) -> xarray.DataTree:
+    """Groups of arrays with leading chain and draw axes, in ArviZ's layout."""
+    import arviz_base  # noqa: PLC0415 - takes a quarter of a second, during which ``fit`` compiles
+
+    return arviz_base.from_dict(groups, **options)
+
+
 def build_fit(
     *,
     pilot: Pilot | None,
@@ -364,7 +370,7 @@ def build_fit(
 ) -> Fit:
     """Assemble the tree from two runs of the driver."""
     statistics = {name: np.swapaxes(np.asarray(value), 0, 1) for name, value in _statistics(history).items()}
-    tree = arviz_base.from_dict(
+    tree = _tree_of(
         {"posterior": shown_draws(model, history.position, var_names), "sample_stats": statistics},
         dims={name: list(value) for name, value in (dims or {}).items() if name in var_names},
         coords=dict(coords or {}),
@@ -372,7 +378,7 @@ def build_fit(
     positions = named_leaves(history.position, "theta")
     if model.constrain is not None or set(positions) != set(var_names):
         by_chain = {name: np.swapaxes(np.asarray(leaf), 0, 1) for name, leaf in positions.items()}
-        tree[POSITIONS] = arviz_base.from_dict({POSITIONS: by_chain})[POSITIONS]
+        tree[POSITIONS] = _tree_of({POSITIONS: by_chain})[POSITIONS]
     if coreset is not None:
         if observed:
             tree["observed_data"] = xarray.DataTree(_rows_dataset(observed, coreset.indices))

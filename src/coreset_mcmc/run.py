@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,18 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.checkpoint import Checkpoint, Snapshot, load, save
+from coreset_mcmc.chunks import CAPACITY, chunk_for, first_state, phase_of
 from coreset_mcmc.errors import RunError
 from coreset_mcmc.method import Steps
 from coreset_mcmc.precision import double_precision
 from coreset_mcmc.progress import ProgressBar
 from coreset_mcmc.status import Status
 from coreset_mcmc.types import Key
-
-CAPACITY = 512
-"""Most steps in one chunk: the length of the buffers that collect the info."""
-
-MANY_ROWS = 1_000_000
-"""From here on a pass over the rows is worth the time of compiling it well."""
 
 CHUNK_SECONDS = 0.25
 """Aim for chunks of this length: often enough to feel live, rarely enough to cost nothing."""
@@ -76,105 +70,43 @@ class Run:
         return self.reason == "interrupted"
 
 
-@jax.jit
-def _init(method: Any, problem: Any, key: Key) -> Any:
-    """The first state, with the types that every later one has.
+class _Programs:
+    """The compiled chunks of one run, each compiled when its phase begins."""
 
-    A number that came from Python is "weakly typed"; after one step it no longer is, and the chunk would compile twice.
-    """
+    def __init__(
+        self,
+        method: Steps,
+        problem: Any,
+        key: Key,
+        record: Callable[[Any], Any] | None,
+        before_phase: Callable[[int | None], None] | None,
+    ) -> None:
+        self.method = method
+        self.chunk = chunk_for(method, problem)
+        self.arguments = (method, problem, key)
+        self.record = record
+        self.before_phase = before_phase
+        self.compiled: dict[int | None, Any] = {}
+        """Empty buffers of each phase."""
+        self.compile_seconds = 0.0
 
-    def firmly_typed(leaf: jax.Array) -> jax.Array:
-        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
+    def prepare(self, state: Any) -> Any:
+        """Compile the phase of this state if that has not been done; returns empty buffers."""
+        phase = phase_of(self.method, state)
+        if phase not in self.compiled:
+            began = time.perf_counter()
+            if self.before_phase is not None:
+                self.before_phase(phase)
+            _, self.compiled[phase], _ = self.advance(state, 0, 0)
+            self.compile_seconds += time.perf_counter() - began
+        return self.compiled[phase]
 
-    return jax.tree.map(firmly_typed, method.init(key, problem))
-
-
-def _steps(
-    method: Any,
-    problem: Any,
-    key: Key,
-    state: Any,
-    start: jax.Array,
-    length: jax.Array,
-    *,
-    record: Callable[[Any], Any] | None,
-    capacity: int,
-) -> tuple[Any, Any, jax.Array]:
-    """Up to ``length`` steps from step number ``start``; zero steps compile and do nothing."""
-
-    def observe(state: Any, info: Any) -> Any:
-        return info, record(state) if record is not None else None
-
-    _, info_shape = jax.eval_shape(method.step, key, state, problem)
-    shapes = jax.eval_shape(observe, state, info_shape)
-    buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-
-    def go_on(carry: tuple[jax.Array, Any, Any]) -> jax.Array:
-        number, state, _ = carry
-        return (number < length) & ~state.done
-
-    def one_step(carry: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
-        number, state, buffers = carry
-        state, info = method.step(jax.random.fold_in(key, start + number), state, problem)
-        buffers = jax.tree.map(lambda buffer, leaf: buffer.at[number].set(leaf), buffers, observe(state, info))
-        return number + 1, state, buffers
-
-    number, state, buffers = jax.lax.while_loop(go_on, one_step, (jnp.zeros((), jnp.int32), state, buffers))
-    return state, buffers, number
-
-
-_chunk = jax.jit(_steps, static_argnames=("record", "capacity"))
-
-
-@cache
-def _quick_chunk(fuses: bool) -> Callable[..., Any]:
-    """The same, compiled in half of the time; without fusion it may run up to a half longer, in two thirds with it."""
-    options: dict[str, bool | int] = {"xla_backend_optimization_level": 1}
-    if not fuses:
-        options["xla_cpu_use_fusion_emitters"] = False
-    if jax.default_backend() != "cpu":
-        return _chunk
-    try:
-        jax.jit(lambda: 0, compiler_options=options).lower().compile()
-    except jax.errors.JaxRuntimeError:
-        return _chunk
-    return jax.jit(_steps, static_argnames=("record", "capacity"), compiler_options=options)
-
-
-def num_compiled_programs() -> int:
-    """Chunks compiled so far, of whatever method."""
-    chunks = (_chunk, _quick_chunk(True), _quick_chunk(False))
-    return sum({id(chunk): chunk._cache_size() for chunk in chunks}.values())  # type: ignore[attr-defined]
-
-
-def _chunk_for(method: Steps, problem: Any) -> Callable[..., Any]:
-    """How to compile: few steps rather start soon than run fast, unless each goes over very many rows."""
-    if not getattr(method, "takes_few_steps", False):
-        return _chunk
-    size = getattr(getattr(problem, "data", None), "size", 0)
-    return _quick_chunk(fuses=size >= MANY_ROWS)
-
-
-@double_precision
-def trace_ahead(method: Steps, problem: Any) -> Callable[[], None]:
-    """Trace what :func:`run` will need for such a method and problem, whatever their numbers.
-
-    Returns what compiles it. That may run in another thread: traces are cached, so it calls none of the model's
-    functions, which may lean on global state (NumPyro's stack of handlers does).
-    """
-    key, chunk = jax.random.key(0), _chunk_for(method, problem)
-    options = {"record": None, "capacity": CAPACITY}
-    start, length = jnp.int64(0), jnp.int32(0)
-    shapes = jax.eval_shape(_init, method, problem, key)
-    chunk.trace(method, problem, key, shapes, start, length, **options)  # type: ignore[attr-defined]
-
-    @double_precision
-    def compile_it() -> None:
-        state = _init(method, problem, key)
-        jax.block_until_ready(chunk(method, problem, key, state, start, length, **options))
-
-    return compile_it
+    def advance(self, state: Any, start: int, length: int) -> Any:
+        """Up to ``length`` steps of the state's phase, from step number ``start``."""
+        phase = phase_of(self.method, state)
+        return jax.block_until_ready(
+            self.chunk(*self.arguments, state, jnp.int64(start), jnp.int32(length), phase=phase, record=self.record)
+        )
 
 
 class _History:
@@ -224,6 +156,7 @@ def run(
     fingerprint: str = "",
     record: Callable[[Any], Any] | None = None,
     record_every: int = 1,
+    before_phase: Callable[[int | None], None] | None = None,
 ) -> Run:
     """Run ``method`` until ``num_steps`` in all, or until its state says that it is done.
 
@@ -233,16 +166,15 @@ def run(
         checkpoint: save there as the run goes on, and resume from there if the file exists.
         fingerprint: what a resumed checkpoint must match.
         record: a function of the state, evaluated after each step and kept every ``record_every`` steps.
+        before_phase: called before a phase is compiled here; it may wait for one that is being compiled elsewhere.
     """
     init_key, step_key = jax.random.split(key)
-    state = _init(method, problem, init_key)
-    advance = partial(_chunk_for(method, problem), method, problem, step_key, record=record, capacity=CAPACITY)
+    state = first_state(method, problem, init_key)
+    programs = _Programs(method, problem, step_key, record, before_phase)
     history = _History(record_every)
 
     with ProgressBar(description or method.name, num_steps, enabled=progressbar, transient=transient) as bar:
-        began = time.perf_counter()
-        state, (info, recorded), _ = jax.block_until_ready(advance(state, jnp.int64(0), jnp.int32(0)))
-        compile_seconds = time.perf_counter() - began
+        info, recorded = programs.prepare(state)
         history.append(info, recorded, 0)
         history.num_evaluations = method.init_evaluations(problem)
 
@@ -255,11 +187,10 @@ def run(
         last_save = time.perf_counter()
         with _interruptions() as interrupted:
             while history.num_steps < num_steps and not bool(state.done):
+                programs.prepare(state)
                 began = time.perf_counter()
                 length = min(length, num_steps - history.num_steps)
-                state, (info, recorded), taken = jax.block_until_ready(
-                    advance(state, jnp.int64(history.num_steps), jnp.int32(length))
-                )
+                state, (info, recorded), taken = programs.advance(state, history.num_steps, length)
                 elapsed = time.perf_counter() - began
                 seconds += elapsed
                 info = history.append(info, recorded, int(taken), elapsed)
@@ -290,7 +221,7 @@ def run(
         num_steps=history.num_steps,
         num_evaluations=history.num_evaluations,
         seconds=seconds,
-        compile_seconds=compile_seconds,
+        compile_seconds=programs.compile_seconds,
         step_seconds=history.step_seconds[0],
         reason=reason,
     )

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, step_chains
-from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, init_chains, log_density_of, step_chains
 from coreset_mcmc.method import Trained
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.selection import SelectedRows
@@ -46,38 +46,26 @@ class SamplingInfo(NamedTuple):
     status: jax.Array
 
 
-@pytree
-@dataclass(frozen=True)
-class FrozenSampling:
-    """Run a kernel on a fixed target, one step for each draw."""
+def sampling_info(chains: Any, info: KernelInfo, target: CoresetTarget) -> SamplingInfo:
+    """From the info of a step of each chain to that of a draw."""
+    log_density = log_density_of(chains)
+    return SamplingInfo(
+        position=chains.position,
+        log_density=log_density,
+        acceptance_rate=info.acceptance_rate,
+        diverging=info.diverging,
+        num_steps=info.num_evaluations,
+        num_evaluations=target.weights.shape[0] * jnp.sum(info.num_evaluations, dtype=jnp.int64),
+        status=jnp.where(jnp.any(log_density == -jnp.inf), Status.CHAIN_LOST.value, Status.OK.value),
+    )
 
-    kernel: Kernel
+
+class SamplesCoreset:
+    """What all samplers of a coreset posterior have in common."""
 
     name = "sampling"
-
-    @property
-    def takes_few_steps(self) -> bool:
-        """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
-        return isinstance(self.kernel, WhitenedHMC)
-
-    def init(self, key: Key, problem: SamplingProblem) -> SamplingState:
-        del key
-        return SamplingState(init_chains(self.kernel, problem.initial_positions, problem.target), jnp.array(False))
-
-    def step(self, key: Key, state: SamplingState, problem: SamplingProblem) -> tuple[SamplingState, SamplingInfo]:
-        chains, info = step_chains(self.kernel, key, state.chains, problem.target)
-        log_density = log_density_of(chains)
-        rows = problem.target.weights.shape[0]
-        sampling_info = SamplingInfo(
-            position=chains.position,
-            log_density=log_density,
-            acceptance_rate=info.acceptance_rate,
-            diverging=info.diverging,
-            num_steps=info.num_evaluations,
-            num_evaluations=rows * jnp.sum(info.num_evaluations, dtype=jnp.int64),
-            status=jnp.where(jnp.any(log_density == -jnp.inf), Status.CHAIN_LOST.value, Status.OK.value),
-        )
-        return SamplingState(chains, state.done), sampling_info
+    num_tuning = 0
+    """Steps at the start that must be thrown away."""
 
     def init_evaluations(self, problem: SamplingProblem) -> int:
         num_chains = jax.tree.leaves(problem.initial_positions)[0].shape[0]
@@ -89,15 +77,37 @@ class FrozenSampling:
         return f"{count} divergences" if count else f"log density {info.log_density[-1].mean():.4g}"
 
 
-def sample_coreset(
-    problem: Problem, coreset: SelectedRows, positions: Position, kernel: Kernel, num_chains: int
-) -> Trained:
+@pytree
+@dataclass(frozen=True)
+class FrozenSampling(SamplesCoreset):
+    """Run a kernel on a fixed target, one step for each draw."""
+
+    kernel: Kernel
+
+    def init(self, key: Key, problem: SamplingProblem) -> SamplingState:
+        del key
+        return SamplingState(init_chains(self.kernel, problem.initial_positions, problem.target), jnp.array(False))
+
+    def step(self, key: Key, state: SamplingState, problem: SamplingProblem) -> tuple[SamplingState, SamplingInfo]:
+        chains, info = step_chains(self.kernel, key, state.chains, problem.target)
+        return SamplingState(chains, state.done), sampling_info(chains, info, problem.target)
+
+
+def frozen_problem(problem: Problem, coreset: SelectedRows, positions: Position, num_chains: int) -> SamplingProblem:
     """Freeze the weights and go on from where the training chains ended, each sampling chain with its own stream.
 
     ``coreset`` may name other rows than ``problem``; ``positions`` has a leading chain axis of any length.
     """
-    rows = problem.data.take(jnp.asarray(coreset.indices))
+    rows = problem.data.take(np.asarray(coreset.indices))
     target = CoresetTarget(rows, jnp.asarray(coreset.weights, jnp.float64), problem.model)
     num_trained = jax.tree.leaves(positions)[0].shape[0]
-    starts = jax.tree.map(lambda leaf: leaf[jnp.arange(num_chains) % num_trained], positions)
-    return Trained(FrozenSampling(kernel), SamplingProblem(target, starts), coreset)
+    places = np.arange(num_chains) % num_trained
+    starts = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[places]), positions)
+    return SamplingProblem(target, starts)
+
+
+def sample_coreset(
+    problem: Problem, coreset: SelectedRows, positions: Position, kernel: Kernel, num_chains: int
+) -> Trained:
+    """Sample the coreset posterior with a kernel as it is."""
+    return Trained(FrozenSampling(kernel), frozen_problem(problem, coreset, positions, num_chains), coreset)

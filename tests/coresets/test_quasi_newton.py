@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-import coreset_mcmc.run as driver
 from coreset_mcmc import InputError, Model, RunError
+from coreset_mcmc.chunks import num_compiled_programs
 from coreset_mcmc.coresets import QuasiNewton, Uniform, quasi_newton
 from coreset_mcmc.coresets.draws import collect_draws
 from coreset_mcmc.data import to_array_data
@@ -254,7 +254,7 @@ def test_evaluations_are_counted_exactly(key):
 
 def test_numbers_do_not_compile_again(key):
     train(COUNTED, gaussian_problem(0, num_chains=2), key)
-    before = driver._chunk._cache_size()
+    before = num_compiled_programs()
     changed = replace(
         COUNTED,
         kernel=RandomWalk(0.2),
@@ -264,7 +264,7 @@ def test_numbers_do_not_compile_again(key):
         max_trials=3,
     )
     train(changed, gaussian_problem(1, num_chains=2), jax.random.key(7))
-    assert driver._chunk._cache_size() == before
+    assert num_compiled_programs() == before
 
 
 def test_same_seed_same_bits(key):

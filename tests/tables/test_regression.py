@@ -15,7 +15,7 @@ from table_examples import RESPONSES, SIZE, table
 
 import coreset_mcmc as cm
 from coreset_mcmc.checkpoint import fingerprint
-from coreset_mcmc.run import num_compiled_programs
+from coreset_mcmc.chunks import num_compiled_programs
 from coreset_mcmc.tables.regression import Regression
 
 FORMULA = "{} ~ x * g + np.log(z) + flag"

@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import coreset_mcmc as cm
 from coreset_mcmc.coresets import LeastSquares
@@ -15,7 +13,7 @@ from coreset_mcmc.data import to_array_data
 from coreset_mcmc.problem import make_problem, starting_positions
 from coreset_mcmc.run import run
 from coreset_mcmc.selection import Uniform
-from coreset_mcmc.weights.influence import ALMOST_ONE, inclusion_probabilities, influences, influential_rows
+from coreset_mcmc.weights.influence import influences
 
 SIZE, DIM = 400, 2
 
@@ -30,44 +28,12 @@ def problem():
         return make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(0), 4))
 
 
-@given(st.integers(1, 300), st.integers(0, 10_000), st.sampled_from([0.0, 1.0, 20.0]))
-@settings(max_examples=40, deadline=None)
-def test_probabilities_sum_to_the_size_of_the_coreset(count, seed, spread):
-    sigma = np.exp(spread * np.random.default_rng(seed).normal(size=300))
-    with jax.enable_x64(True):
-        probabilities = np.asarray(inclusion_probabilities(jnp.asarray(sigma), count))
-    assert (probabilities > 0).all()
-    assert (probabilities <= ALMOST_ONE).all()
-    np.testing.assert_allclose(probabilities.sum(), count, rtol=1e-6)
-
-
 def test_influence_is_the_standard_deviation_over_draws(problem):
     """Against NumPy, for the Gaussian location model: l_n = -|x_n - theta|^2 / 2."""
     draws = np.random.default_rng(1).normal(size=(16, DIM))
     data = np.asarray(problem.data.arrays)
     expected = (-0.5 * ((data[None] - draws[:, None]) ** 2).sum(axis=2)).std(axis=0)
     np.testing.assert_allclose(influences(problem, {"theta": jnp.asarray(draws)}), expected, rtol=1e-9)
-
-
-def test_rows_are_distinct_and_weighted_sums_unbiased(problem, seed):
-    """Horvitz and Thompson: over many selections each row is included as often as it should be (6 standard errors)."""
-    draws = {"theta": jnp.asarray(np.random.default_rng(2).normal(size=(16, DIM)))}
-    repeats = 2_000
-    select = jax.jit(jax.vmap(lambda key: influential_rows(key, problem, draws, 40)))
-    indices, weights = (np.asarray(part) for part in select(jax.random.split(jax.random.key(seed), repeats)))
-    assert all(len(set(chosen)) == 40 for chosen in indices)
-    probabilities = np.asarray(inclusion_probabilities(influences(problem, draws), 40))
-    frequency = np.bincount(indices.ravel(), minlength=SIZE) / repeats
-    error = np.sqrt(probabilities * (1 - probabilities) / repeats)
-    assert (np.abs(frequency - probabilities) < 6 * error + 1e-12).all()
-    np.testing.assert_allclose(weights, 1 / probabilities[indices])
-
-
-def test_all_rows_are_taken_when_all_are_asked_for(problem):
-    draws = {"theta": jnp.asarray(np.random.default_rng(3).normal(size=(16, DIM)))}
-    indices, weights = influential_rows(jax.random.key(0), problem, draws, SIZE)
-    assert set(np.asarray(indices)) == set(range(SIZE))
-    np.testing.assert_allclose(weights, 1.0, rtol=1e-6)
 
 
 def test_few_rows_with_all_the_information_are_found():

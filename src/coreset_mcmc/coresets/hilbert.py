@@ -15,7 +15,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import nnls
 
 from coreset_mcmc.coresets.row_vectors import check_rows_and_kernel, draws_at_mode, padded, row_vectors
 from coreset_mcmc.errors import RunError, require_count, require_positive
@@ -262,6 +261,8 @@ def best_weights(vectors: np.ndarray, total: np.ndarray, coefficients: np.ndarra
 
     If non-negative least squares do not converge, the greedy coefficients with the best common factor.
     """
+    from scipy.optimize import nnls  # noqa: PLC0415 - a tenth of a second that only this method needs
+
     if len(vectors) == 0:
         return np.zeros(0)
     norms = np.linalg.norm(vectors, axis=1)

@@ -13,25 +13,24 @@ knowing the posterior. It is the merit function of a Levenberg-Marquardt iterati
 kept and the damping falls, otherwise the best weights so far are tried again with more damping, on more draws. It
 says when to stop, too.
 
-A differentiable model gets a hot start: damped Newton steps to the mode of the full posterior, a first window of draws
-from a widened Laplace approximation, one solve. There the rows of the coreset are chosen, too, by how much they matter
-(:mod:`coreset_mcmc.weights.influence`), unless somebody else has chosen them. Other models, and those without a mode,
-keep the rows they were given and start from the chains under the initial weights, which move nothing until their window
-has shaped the kernel.
+A differentiable model gets a hot start (:mod:`coreset_mcmc.coresets.mode_start`): the mode of the full posterior, rows
+chosen there by how much they matter unless somebody else has chosen them, a first window of draws from a widened
+Laplace approximation, one solve. Other models, and those without a mode, keep the rows they were given and start from
+the chains under the initial weights, which move nothing until their window has shaped the kernel.
 
-With very many rows the search begins on a sample of them, and the sums of a window come from second-order control
-variates (:mod:`coreset_mcmc.weights.taylor`) wherever their standard error is small beside the estimated KL. What is
-left of passes over all rows is then a few Newton steps, whatever the number of draws.
+With many rows the sums of a window come from second-order control variates (:mod:`coreset_mcmc.weights.taylor`)
+wherever their standard error is small beside the estimated KL. What is left of passes over all rows is then a few
+Newton steps, whatever the number of draws.
 
 Training moves chains by slice sampling, which needs no step size while the target moves. A differentiable model is
-then sampled by Hamiltonian trajectories, shaped by the last window (:mod:`coreset_mcmc.kernels.whitened_hmc`); the
-last step of training finds their step size. Should none be found, slice sampling goes on.
+then sampled by Hamiltonian trajectories, shaped by the best window (:mod:`coreset_mcmc.tuned_sampling`).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -40,38 +39,20 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.coresets.draws import Draws, collect_draws
+from coreset_mcmc.coresets.mode_start import WIDENING, ModeStart
 from coreset_mcmc.coresets.windows import Window, measure, without_nonfinite
-from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.data.sample import UniformSample
-from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel, init_chains
 from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
-from coreset_mcmc.kernels.whitened_hmc import MAX_LEAPFROG, TRAJECTORY, WhitenedHMC, adapt_step_size
-from coreset_mcmc.laplace import (
-    NewtonSearch,
-    NewtonSearchState,
-    approximation_at,
-    find_mode,
-)
 from coreset_mcmc.method import Needs, Trained, discrete_parts
 from coreset_mcmc.problem import Problem
-from coreset_mcmc.sampling import sample_coreset
+from coreset_mcmc.sampling import frozen_problem, sample_coreset
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
+from coreset_mcmc.tuned_sampling import TunedSampling
 from coreset_mcmc.types import Batch, Key, Position, pytree, static
-from coreset_mcmc.weights.influence import NUM_INFLUENCE_DRAWS, influential_rows
 from coreset_mcmc.weights.nonnegative import nonnegative_ridge
-from coreset_mcmc.weights.taylor import (
-    NUM_SCORING_DRAWS,
-    TaylorSums,
-    num_scoring_evaluations,
-    taylor_sums,
-)
-
-WIDENING = 1.5
-"""Standard deviations of the hot start's draws, in those of the Laplace approximation."""
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
 NUM_SHAPING_ROUNDS = 2
@@ -88,17 +69,8 @@ nats, six if it is not, which is enough for the damping to go from its first val
 FEWEST_DRAWS, MOST_DRAWS = 400, 800
 """In a window, unless the user says how many."""
 
-LEAST_ACCEPTANCE = 0.6
-"""Trajectories that are accepted less often than this after tuning are not used."""
-
-SAMPLE_SEED = 0
-"""Chooses the rows on which the search for the mode begins; the mode of all rows does not depend on them."""
-
-SAMPLE_MODE_ROWS = 1_000_000
-"""From so many rows on the search for the mode begins on a sample; below, compiling that takes longer than it saves."""
-
-SMALL_DATA = 8
-"""Control variates are used from this many times the rows of their sample."""
+SHAPED_WIDTH = 6.0
+"""Width of a bracket along a direction in which the target has a standard deviation of about one."""
 
 TOLERATED_NOISE = 0.1
 """Sums from a sample serve if they add less than this share of the larger of estimated KL and tolerance to it."""
@@ -110,7 +82,7 @@ FIRST_TOLERATED_NOISE = 0.05
 class Phase:
     """What a step of training does."""
 
-    SAMPLE_MODE, MODE, ROUNDS, STEP_SIZE = 0, 1, 2, 3
+    SAMPLE_MODE, MODE, COLD_ROUNDS, ROUNDS = range(4)
 
 
 class LeastSquaresState(NamedTuple):
@@ -139,8 +111,6 @@ class LeastSquaresState(NamedTuple):
     num_poor: jax.Array
     is_first: jax.Array
     """Whether the next window is the first of a hot start."""
-    step_size: jax.Array
-    """Of the Hamiltonian trajectories that sample; NaN before it is found, or if none will do."""
     done: jax.Array
 
 
@@ -176,7 +146,7 @@ class LeastSquares:
         hot_start: begin at the Laplace approximation if the model has gradients.
         discard: share of each chain's steps in a round that is thrown away, because the weights have just moved.
         max_newton_steps: after so many without a mode, go on without.
-        subsample_size: rows behind control variates, which a hot start with eight times as many rows or more uses
+        subsample_size: rows behind control variates, which a hot start with four times as many rows or more uses
             instead of all of them where their error allows; ``None`` for all rows always.
         chooses_rows: whether a hot start chooses the rows of the coreset by their influence, in place of those of the
             problem. ``fit`` sets it to False for rows that its user has selected.
@@ -190,7 +160,7 @@ class LeastSquares:
     hot_start: bool = static(default=True)
     discard: float = static(default=0.2)
     max_newton_steps: int = 50
-    subsample_size: int | None = static(default=8_192)
+    subsample_size: int | None = static(default=16_384)
     chooses_rows: bool = static(default=True)
 
     name = "least-squares"
@@ -221,7 +191,7 @@ class LeastSquares:
 
     @property
     def max_steps(self) -> int:
-        return 3 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 2 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
     def window_size(self, problem: Problem) -> int:
         """J: enough equations for what they have to tell."""
@@ -233,20 +203,25 @@ class LeastSquares:
 
     def check(self, problem: Problem) -> None:
         target = problem.target(problem.initial_weights)
-        self._kernel(jnp.eye(_dimension(problem.position))).check(problem.position, target)
+        self._kernel(np.eye(_dimension(problem.position))).check(problem.position, target)
 
     def starts_hot(self, problem: Problem) -> bool:
         return self.hot_start and problem.model.differentiable and not discrete_parts(problem.position)
 
     def samples_rows(self, problem: Problem) -> bool:
         """Whether there are so many rows that control variates pay."""
-        if self.subsample_size is None or not self.starts_hot(problem):
-            return False
-        return problem.data.size >= SMALL_DATA * self.subsample_size
+        return self.starts_hot(problem) and self._mode_start.samples_rows(problem)
 
-    def begins_on_sample(self, problem: Problem) -> bool:
-        """Whether there are so many rows that even the search for the mode begins on few of them."""
-        return self.samples_rows(problem) and problem.data.size >= SAMPLE_MODE_ROWS
+    def phases(self, problem: Problem) -> tuple[int, ...]:
+        """What training may go through; a hot start goes on cold only if it finds no mode."""
+        hot = [Phase.SAMPLE_MODE] * self._mode_start.begins_on_sample(problem) + [Phase.MODE]
+        rounds = [Phase.COLD_ROUNDS, Phase.ROUNDS] if self.starts_hot(problem) else [Phase.COLD_ROUNDS]
+        return (*(hot if self.starts_hot(problem) else []), *rounds)
+
+    def expected_phases(self, problem: Problem) -> tuple[int, ...]:
+        """What is worth compiling before it is known to be needed."""
+        is_hot = self.starts_hot(problem)
+        return tuple(phase for phase in self.phases(problem) if not (is_hot and phase == Phase.COLD_ROUNDS))
 
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
@@ -262,11 +237,10 @@ class LeastSquares:
         positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
         num_draws = self.window_size(problem)
         window = Window(jnp.zeros((num_draws, problem.coreset_size)), jnp.zeros(num_draws))
-        phase = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else Phase.MODE
         return LeastSquaresState(
-            phase=jnp.asarray(phase if self.starts_hot(problem) else Phase.ROUNDS, jnp.int32),
-            search=self._search().init(problem) if self.starts_hot(problem) else (),
-            taylor=self._no_taylor(problem) if self.samples_rows(problem) else (),
+            phase=jnp.asarray(self.phases(problem)[0], jnp.int32),
+            search=self._mode_start.search.init(problem) if self.starts_hot(problem) else (),
+            taylor=self._mode_start.no_taylor(problem) if self.samples_rows(problem) else (),
             indices=problem.indices,
             rows=problem.rows,
             weights=weights,
@@ -279,22 +253,24 @@ class LeastSquares:
             round=jnp.zeros((), jnp.int32),
             num_poor=jnp.zeros((), jnp.int32),
             is_first=jnp.array(False),
-            step_size=jnp.asarray(jnp.nan),
             done=jnp.array(False),
         )
 
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        phases = self.phases(problem)
+        steps = [partial(self.step_in, phase, key, state, problem) for phase in phases]
+        return jax.lax.switch(jnp.searchsorted(jnp.asarray(phases), state.phase), steps)
+
+    def step_in(
+        self, phase: int, key: Key, state: LeastSquaresState, problem: Problem
+    ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        """A step of which it is known what it does."""
         problem = replace(problem, indices=state.indices, rows=state.rows)
-        phases = {
-            Phase.SAMPLE_MODE: lambda: self._sample_mode(state, problem),
-            Phase.MODE: lambda: self._newton_step(key, state, problem),
-            Phase.ROUNDS: lambda: self._round(key, state, problem),
-            Phase.STEP_SIZE: lambda: self._find_step_size(key, state, problem),
-        }
-        first = Phase.ROUNDS if not self.starts_hot(problem) else Phase.MODE
-        first = Phase.SAMPLE_MODE if self.begins_on_sample(problem) else first
-        last = Phase.STEP_SIZE if self.samples_by_trajectories(problem) else Phase.ROUNDS
-        return jax.lax.switch(state.phase - first, [phases[number] for number in range(first, last + 1)])
+        if phase == Phase.SAMPLE_MODE:
+            return self._sample_mode(state, problem)
+        if phase == Phase.MODE:
+            return self._newton_step(key, state, problem)
+        return self._round(phase, key, state, problem)
 
     def describe(self, info: LeastSquaresInfo) -> str:
         if math.isfinite(info.best_estimate[-1]):
@@ -305,47 +281,43 @@ class LeastSquares:
     def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         problem = replace(problem, indices=jnp.asarray(state.indices), rows=jax.tree.map(jnp.asarray, state.rows))
         coreset = SelectedRows(np.asarray(state.indices), np.asarray(state.best_weights))
+        if kernel is None and self.samples_by_trajectories(problem):
+            return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)
         chosen = kernel or self._kernel(jnp.asarray(state.scale))
-        if kernel is None and bool(jnp.isfinite(state.step_size)):
-            chosen = WhitenedHMC(jnp.asarray(state.scale), jnp.asarray(state.step_size))
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
     def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
-        """A sampler like the one that :meth:`finish` most likely hands over, in all but its numbers."""
+        """A sampler like the one that :meth:`finish` hands over, in all but its numbers."""
         if not self.samples_by_trajectories(problem):
             return None
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights))
-        positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
-        kernel = WhitenedHMC(jnp.eye(_dimension(problem.position)), jnp.asarray(0.5, jnp.float64))
-        return sample_coreset(problem, coreset, positions, kernel, num_chains)
+        scale = np.eye(_dimension(problem.position))
+        return self._by_trajectories(problem, coreset, problem.initial_positions, scale, num_chains)
 
-    def _search(self) -> NewtonSearch:
-        return NewtonSearch(max_iterations=self.max_newton_steps, tolerance=1e-3)
+    def _by_trajectories(
+        self, problem: Problem, coreset: SelectedRows, positions: Position, scale: Any, num_chains: int
+    ) -> Trained:
+        sampler = TunedSampling(jnp.asarray(scale))
+        return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset)
 
-    def _kernel(self, scale: jax.Array) -> Kernel:
-        return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if self.kernel is None else self.kernel
+    @property
+    def _mode_start(self) -> ModeStart:
+        return ModeStart(self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows)
 
-    def _problem_of_the_sample(self, problem: Problem) -> Problem:
-        """The same problem on a few rows that stand for all."""
-        assert self.subsample_size is not None
-        chosen = without_replacement(jax.random.key(SAMPLE_SEED), problem.data.size, self.subsample_size)
-        return replace(problem, data=UniformSample(ArrayData(problem.data.take(chosen)), problem.data.size))
-
-    def _no_taylor(self, problem: Problem) -> TaylorSums:
-        """Something of the right shape."""
-        flat = ravel_pytree(problem.position)[0]
-        rows = problem.data.take(jnp.zeros(self.subsample_size, jnp.int32))
-        nothing = jnp.zeros((flat.size, flat.size))
-        return TaylorSums(flat, jnp.zeros_like(flat), nothing, rows, jnp.zeros(self.subsample_size))
+    def _kernel(self, scale: Any, *, is_shaped: bool = False) -> Kernel:
+        """What moves the chains in training; a scale that is known to fit the target needs no doubling of brackets."""
+        if self.kernel is not None:
+            return self.kernel
+        num_directions = scale.shape[0]
+        if is_shaped:
+            return HitAndRunSlice(SHAPED_WIDTH, scale, num_directions, max_doublings=0)
+        return HitAndRunSlice(scale=scale, num_directions=num_directions)
 
     def _sample_mode(self, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
-        """The mode of the sample, from where few steps on all rows remain; the given start if it has none."""
-        sample = self._problem_of_the_sample(problem)
-        found, info = find_mode(sample, self._search(), state.search)
-        start = jnp.where(found.has_converged, found.position, ravel_pytree(problem.position)[0])
-        search = self._search().init(problem, start)
+        """The mode of a sample, from where few steps on all rows remain."""
+        search, num_evaluations = self._mode_start.from_sample(state.search, problem)
         moved = state._replace(phase=jnp.asarray(Phase.MODE, jnp.int32), search=search)
-        return moved, self._nothing_learned(moved, jnp.asarray(jnp.inf), info.num_evaluations)
+        return moved, self._nothing_learned(moved, jnp.asarray(jnp.inf), num_evaluations)
 
     def _nothing_learned(
         self, state: LeastSquaresState, decrement: jax.Array, num_evaluations: jax.Array
@@ -365,45 +337,30 @@ class LeastSquares:
         self, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
         """One step to the mode; at the mode, a Gaussian for the first window, and control variates."""
-        search, info = self._search().step(state.search, problem)
+        search, info = self._mode_start.search.step(state.search, problem)
         has_failed = (info.status != Status.OK.value) | (search.iteration >= self.max_newton_steps)
-        phase = jnp.where(search.has_converged | has_failed, Phase.ROUNDS, Phase.MODE).astype(jnp.int32)
-        searched = state._replace(search=search, phase=phase)
+        after = jnp.where(search.has_converged, Phase.ROUNDS, jnp.where(has_failed, Phase.COLD_ROUNDS, Phase.MODE))
+        searched = state._replace(search=search, phase=after.astype(jnp.int32))
+
+        def at_the_mode() -> tuple[LeastSquaresState, jax.Array]:
+            start = self._mode_start.at_the_mode(key, search, problem)
+            moved = searched._replace(best_positions=start.positions, scale=start.scale, is_first=jnp.array(True))
+            if start.taylor is not None:
+                moved = moved._replace(taylor=start.taylor)
+            if start.chosen is not None:
+                indices, rows, weights = start.chosen
+                moved = moved._replace(indices=indices, rows=rows, weights=weights, best_weights=weights)
+            return moved, jnp.asarray(start.num_evaluations, jnp.int64)
+
         moved, num_evaluations = jax.lax.cond(
-            search.has_converged,
-            lambda: self._at_the_mode(key, searched, search, problem),
-            lambda: (searched, jnp.zeros((), jnp.int64)),
+            search.has_converged, at_the_mode, lambda: (searched, jnp.zeros((), jnp.int64))
         )
         return moved, self._nothing_learned(moved, info.newton_decrement, info.num_evaluations + num_evaluations)
 
-    def _at_the_mode(
-        self, key: Key, state: LeastSquaresState, search: NewtonSearchState, problem: Problem
-    ) -> tuple[LeastSquaresState, jax.Array]:
-        gaussian = approximation_at(search)
-        noise_key, sample_key, row_key = jax.random.split(key, 3)
-        num_positions = max(self.num_chains, NUM_SCORING_DRAWS, NUM_INFLUENCE_DRAWS)
-        noise = jax.random.normal(noise_key, (num_positions, gaussian.mean.shape[0]))
-        positions = jax.vmap(ravel_pytree(problem.position)[1])(gaussian.draws(noise))
-        num_evaluations = 0
-        if self.chooses_rows:
-            some = jax.tree.map(lambda leaf: leaf[:NUM_INFLUENCE_DRAWS], positions)
-            indices, weights = influential_rows(row_key, problem, some, problem.coreset_size)
-            rows = problem.data.take(indices)
-            state = state._replace(indices=indices, rows=rows, weights=weights, best_weights=weights)
-            num_evaluations += NUM_INFLUENCE_DRAWS * problem.data.size
-        if self.samples_rows(problem):
-            assert self.subsample_size is not None
-            scoring = WIDENING * noise[:NUM_SCORING_DRAWS] @ gaussian.scale_factor.T
-            taylor = taylor_sums(sample_key, problem, gaussian.mean, search.derivatives, scoring, self.subsample_size)
-            state = state._replace(taylor=taylor)
-            num_evaluations += num_scoring_evaluations(problem.data.size)
-        starts = jax.tree.map(lambda leaf: leaf[: self.num_chains], positions)
-        moved = state._replace(best_positions=starts, scale=gaussian.scale_factor, is_first=jnp.array(True))
-        return moved, jnp.asarray(num_evaluations, jnp.int64)
-
-    def _draw(self, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
+    def _draw(self, phase: int, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
         """A window's worth of positions: from the chains, or for the first window of a hot start from the Gaussian."""
-        kernel, target = self._kernel(state.scale), problem.target(state.weights)
+        is_hot = phase == Phase.ROUNDS
+        kernel, target = self._kernel(state.scale, is_shaped=is_hot), problem.target(state.weights)
         num_draws = self.window_size(problem)
         num_kept = num_draws // self.num_chains
         num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
@@ -418,16 +375,16 @@ class LeastSquares:
             positions = jax.vmap(ravel_pytree(problem.position)[1])(flat)
             return Draws(chains, positions, jnp.ones(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int64))
 
-        return jax.lax.cond(state.is_first, from_gaussian, from_chains) if self.starts_hot(problem) else from_chains()
+        return jax.lax.cond(state.is_first, from_gaussian, from_chains) if is_hot else from_chains()
 
     def _round(
-        self, key: Key, state: LeastSquaresState, problem: Problem
+        self, phase: int, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
         """Draw from the weights to be tried, judge them, and solve for the next ones.
 
         The first window of a hot start is not drawn from the weights, so it judges nothing.
         """
-        draws, is_first = self._draw(key, state, problem), state.is_first
+        draws, is_first = self._draw(phase, key, state, problem), state.is_first
 
         def misfit(values: jax.Array, totals: jax.Array) -> jax.Array:
             return 0.5 * jnp.var(totals - values @ state.weights, ddof=1)
@@ -436,7 +393,7 @@ class LeastSquares:
             by_estimate = TOLERATED_NOISE * jnp.maximum(misfit(values, totals), self.tolerance)
             return jnp.where(is_first, FIRST_TOLERATED_NOISE, by_estimate)
 
-        taylor = state.taylor if self.samples_rows(problem) else None
+        taylor = state.taylor if phase == Phase.ROUNDS and self.samples_rows(problem) else None
         measured = measure(problem, taylor, draws.positions, tolerated)
         estimate = jnp.where(is_first, jnp.inf, misfit(*measured.window) + measured.noise)
         is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(measured.window.values))
@@ -474,8 +431,7 @@ class LeastSquares:
             round=state.round + jnp.where(is_first, NUM_SHAPING_ROUNDS, 1),
             num_poor=num_poor,
             is_first=jnp.array(False),
-            phase=jnp.where(is_over, Phase.STEP_SIZE, Phase.ROUNDS).astype(jnp.int32),
-            done=is_over & (not self.samples_by_trajectories(problem)),
+            done=is_over,
         )
         has_nothing = is_over & ~jnp.isfinite(best_estimate)
         return moved, LeastSquaresInfo(
@@ -487,23 +443,6 @@ class LeastSquares:
             num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + measured.num_evaluations,
             status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
         )
-
-    def _find_step_size(
-        self, key: Key, state: LeastSquaresState, problem: Problem
-    ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
-        """Tune the trajectories that will sample the best weights."""
-        target = problem.target(state.best_weights)
-        found = adapt_step_size(key, target, state.best_positions, state.scale)
-        is_good = (found.acceptance_rate > LEAST_ACCEPTANCE) & (found.step_size > TRAJECTORY / MAX_LEAPFROG)
-        moved = state._replace(
-            step_size=jnp.where(is_good, found.step_size, jnp.nan),
-            best_positions=jax.tree.map(
-                lambda new, old: jnp.where(is_good, new, old), found.positions, state.best_positions
-            ),
-            done=jnp.array(True),
-        )
-        num_evaluations = problem.coreset_size * found.num_evaluations
-        return moved, self._nothing_learned(moved, jnp.asarray(jnp.nan), num_evaluations)
 
 
 def _relative_change(new: jax.Array, old: jax.Array) -> jax.Array:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from coreset_mcmc.problem import Problem
 from coreset_mcmc.types import Position
 from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
-from coreset_mcmc.weights.taylor import EVALUATIONS_PER_REMAINDER, TaylorSums
+from coreset_mcmc.weights.taylor import TaylorSums
 
 
 class Window(NamedTuple):
@@ -56,8 +56,7 @@ def measure(
     noise = 0.5 * jnp.mean(sums.variance)
     is_good = noise <= tolerated(values, sums.total)
     totals, noise = jax.lax.cond(is_good, lambda: (sums.total, noise), over_all_rows)
-    num_sampled = EVALUATIONS_PER_REMAINDER * num_draws * taylor.factors.size
-    num_evaluations = values.size + num_sampled + jnp.where(is_good, 0, num_full)
+    num_evaluations = values.size + taylor.num_evaluations(num_draws) + jnp.where(is_good, 0, num_full)
     return Measured(Window(values, totals), noise, num_evaluations.astype(jnp.int64))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from coreset_mcmc.types import Batch, pytree, static
 
@@ -31,7 +32,10 @@ class ArrayData:
     def size(self) -> int:
         return int(jax.tree.leaves(self.arrays)[0].shape[0])
 
-    def take(self, indices: jax.Array) -> Batch:
+    def take(self, indices: jax.Array | np.ndarray) -> Batch:
+        """The rows at ``indices``; by NumPy, which compiles nothing, if those are NumPy's."""
+        if isinstance(indices, np.ndarray):
+            return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[indices]), self.arrays)
         return jax.tree.map(lambda leaf: jnp.take(leaf, indices, axis=0), self.arrays)
 
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:

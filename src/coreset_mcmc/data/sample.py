@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.types import Batch, pytree, static
@@ -21,7 +22,7 @@ class OnRows:
     def size(self) -> int:
         return self.rows.size
 
-    def take(self, indices: jax.Array) -> Batch:
+    def take(self, indices: jax.Array | np.ndarray) -> Batch:
         return self.rows.take(indices)
 
     def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:

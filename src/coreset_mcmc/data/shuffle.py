@@ -71,8 +71,13 @@ def _feistel(key: Key, size: int, places: jax.Array) -> jax.Array:
                 right = _wrap(right + _below(_mix(left ^ round_keys[number]), columns), columns)
         return left * jnp.uint32(columns) + right
 
-    def walk(value: jax.Array) -> jax.Array:
-        return jnp.where(value < size, value, scramble(value))
+    def walk(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        value, is_first = state
+        return jnp.where(is_first | (value >= size), scramble(value), value), jnp.array(False)
 
-    first = scramble(places.astype(jnp.uint32))
-    return jax.lax.while_loop(lambda value: jnp.any(value >= size), walk, first).astype(jnp.int32)
+    def has_left(state: tuple[jax.Array, jax.Array]) -> jax.Array:
+        value, is_first = state
+        return is_first | jnp.any(value >= size)
+
+    start = (places.astype(jnp.uint32), jnp.array(True))
+    return jax.lax.while_loop(has_left, walk, start)[0].astype(jnp.int32)

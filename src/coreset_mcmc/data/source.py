@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 
 from coreset_mcmc.types import Batch
 
@@ -21,7 +22,7 @@ class DataSource(Protocol):
     def size(self) -> int:
         """The number of rows N."""
 
-    def take(self, indices: jax.Array) -> Batch:
+    def take(self, indices: jax.Array | np.ndarray) -> Batch:
         """The rows at ``indices``, in that order."""
 
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:

@@ -1,24 +1,23 @@
-"""Hamiltonian Monte Carlo in coordinates whitened by a known covariance, and the search for its step size.
+"""Hamiltonian Monte Carlo in coordinates whitened by a known covariance.
 
 Training has seen hundreds of draws of the target and knows its covariance L L'. With that as inverse mass matrix the
 target looks like a standard normal, where a trajectory of length pi / 2 makes a draw that is nearly independent of the
-last; so the number of leapfrog steps follows from the step size, and the step size from dual averaging (Nesterov 2009;
-Hoffman and Gelman 2014). Neither needs a tree that doubles until it turns, as NUTS does, and all chains take the same
-number of steps, so they move together in one matrix product. Trajectories are BlackJAX's.
+last; so the number of leapfrog steps follows from the step size (:mod:`coreset_mcmc.tuned_sampling` finds it). No tree
+doubles until it turns, as that of NUTS does, and all chains take the same number of steps, so they move together in one
+matrix product. Trajectories are BlackJAX's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from blackjax.adaptation.step_size import dual_averaging_adaptation
 from blackjax.mcmc import hmc
 
 from coreset_mcmc.errors import require, require_positive
-from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable, init_chains, step_chains
+from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable
 from coreset_mcmc.target import CoresetTarget
 from coreset_mcmc.types import Key, Position, pytree
 
@@ -29,7 +28,6 @@ JITTER = 0.2
 """Each trajectory has a step size up to this share longer or shorter, so that none is periodic."""
 
 MAX_LEAPFROG = 64
-TARGET_ACCEPTANCE = 0.8
 
 
 @pytree
@@ -87,50 +85,3 @@ class WhitenedHMC:
             num_evaluations=jnp.asarray(self.num_leapfrog, jnp.int32),
             diverging=info.is_divergent,
         )
-
-
-class Adaptation(NamedTuple):
-    """A step size, how it does, and where its search left the chains."""
-
-    step_size: jax.Array
-    acceptance_rate: jax.Array
-    """Mean over the trajectories made with the final step size."""
-    positions: Position
-    num_evaluations: jax.Array
-    """Log-densities of the target."""
-
-
-def adapt_step_size(
-    key: Key,
-    target: CoresetTarget,
-    positions: Position,
-    scale: jax.Array,
-    *,
-    num_search: int = 100,
-    num_check: int = 25,
-) -> Adaptation:
-    """Dual averaging over ``num_search`` steps of all chains together, then ``num_check`` steps to see what it does."""
-    init, update, final = dual_averaging_adaptation(TARGET_ACCEPTANCE)
-    first = jnp.asarray(scale.shape[0] ** -0.25, scale.dtype)
-    keys = jax.random.split(key, num_search + num_check)
-
-    def one_step(carry: tuple[Any, Any], inputs: tuple[jax.Array, Key]) -> tuple[tuple[Any, Any], KernelInfo]:
-        (chains, averaging), (number, step_key) = carry, inputs
-        is_searching = number < num_search
-        step_size = jnp.where(is_searching, jnp.exp(averaging.log_step_size), final(averaging))
-        chains, info = step_chains(WhitenedHMC(scale, step_size), step_key, chains, target)
-        accepted = jnp.mean(jnp.where(jnp.isfinite(info.acceptance_rate), info.acceptance_rate, 0.0))
-        updated = update(averaging, accepted)
-        averaging = jax.tree.map(lambda new, old: jnp.where(is_searching, new, old), updated, averaging)
-        return (chains, averaging), info
-
-    chains = init_chains(WhitenedHMC(scale, first), positions, target)
-    numbers = jnp.arange(num_search + num_check)
-    (chains, averaging), info = jax.lax.scan(one_step, (chains, init(first)), (numbers, keys))
-    num_chains = jax.tree.leaves(positions)[0].shape[0]
-    return Adaptation(
-        step_size=final(averaging),
-        acceptance_rate=jnp.mean(info.acceptance_rate[num_search:]),
-        positions=chains.position,
-        num_evaluations=num_chains + jnp.sum(info.num_evaluations, dtype=jnp.int64),
-    )

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from arviz_stats.base.array import array_stats
 
 from coreset_mcmc.constrained import named_leaves
 from coreset_mcmc.errors import InputError, RunError
@@ -89,6 +88,8 @@ def compare(positions: Sequence[Position]) -> Comparison:
 
     Continuous parameters are compared on the scale on which chains move; discrete ones if there are no others.
     """
+    from arviz_stats.base.array import array_stats  # noqa: PLC0415 - takes a second
+
     columns = [_columns(part) for part in positions]
     names = columns[0][0]
     count = min(len(values) for _, values in columns)

@@ -9,10 +9,16 @@ expansion of row n leaves. For posterior draws delta is of order N^-1/2, so the 
 sum over all rows can be estimated from S of them with an error of order (N S)^-1/2: the more data, the better. A draw
 then costs S rows instead of N.
 
-The S rows are drawn with probabilities that follow their remainders at a few draws of the Laplace approximation, found
-in one pass, mixed with uniform ones. Rare rows that matter (the few positives of a logistic regression) are then in the
-sample, and the standard error says honestly when the expansion is no good. (Control variates for subsampling MCMC:
-Quiroz et al. 2019, Baker et al. 2019; they expand for every step of a chain, we for the sums of a window.)
+The S rows are drawn without replacement by their remainders at a few draws of the Laplace approximation, found in one
+pass (:mod:`coreset_mcmc.weights.row_sampling`). Rare rows that matter (the few positives of a logistic regression) are
+then in the sample for sure and add no error, and the standard error says honestly when the expansion is no good. With
+factors f_s = 1 / pi_s the estimate of the whole sum is
+
+    (G - G_S)' delta + delta' (H - H_S) delta / 2 + sum_s f_s l_s(theta),       G_S = sum_s f_s g_s, H_S likewise,
+
+the log-likelihood of a weighted sample with its first two derivatives put right: nothing but log-likelihoods is left to
+evaluate for a draw. (Control variates for subsampling MCMC: Quiroz et al. 2019, Baker et al. 2019; they expand for
+every step of a chain, we for the sums of a window.)
 """
 
 from __future__ import annotations
@@ -24,15 +30,18 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.laplace import Derivatives
 from coreset_mcmc.model import Model
 from coreset_mcmc.problem import Problem
-from coreset_mcmc.types import Batch, Key, Position, pytree
-from coreset_mcmc.weights.gradient import DataSums, centred
+from coreset_mcmc.types import Batch, Position, pytree
+from coreset_mcmc.weights.gradient import DataSums, centred, log_likelihood_matrix
+from coreset_mcmc.weights.row_sampling import RowSample
 
-NUM_SCORING_DRAWS = 4
-UNIFORM_SHARE = 0.5
-"""Share of the sampling probability that is the same for every row; no row's factor exceeds 2 N / S."""
+NUM_SCORING_DRAWS = 8
+
+NUM_VARIANCE_DRAWS = 16
+"""Evenly spaced positions at which the variance of a window's sums is estimated; it takes derivatives of each row."""
 
 EVALUATIONS_PER_REMAINDER = 3
 """The log-likelihood of a row, and its first and second derivative along one direction."""
@@ -41,31 +50,45 @@ EVALUATIONS_PER_REMAINDER = 3
 @pytree
 @dataclass(frozen=True)
 class TaylorSums:
-    """A quadratic for all rows, and a sample of rows for what it leaves."""
+    """A quadratic, and a weighted sample of rows, which together stand for the log-likelihood of all rows."""
 
     centre: jax.Array
     """c (d,), flattened."""
     gradient: jax.Array
-    """G (d,) of the log-likelihood of all rows."""
+    """G - G_S (d,)."""
     hessian: jax.Array
-    """H (d, d)."""
+    """H - H_S (d, d)."""
     rows: Batch
     """S rows."""
-    factors: jax.Array
-    """(S,), one over the expected number of times that each is drawn."""
+    probabilities: jax.Array
+    """pi (S,)."""
 
     def sums(self, model: Model, positions: Position) -> DataSums:
-        """Centred sums (K,) over all rows, with the variance that the sample adds to each."""
-        flat = flattened(positions)
-        delta = flat - self.centre
+        """Centred sums (K,) over all rows, with the mean over positions of the variance that the sample adds."""
+        delta = flattened(positions) - self.centre
         quadratic = delta @ self.gradient + 0.5 * jnp.sum((delta @ self.hessian) * delta, axis=1)
+
+        def of_block(block: tuple[Batch, jax.Array]) -> jax.Array:
+            rows, probabilities = block
+            return centred(log_likelihood_matrix(model, positions, rows)) @ (1.0 / probabilities)
+
+        total = ArrayData((self.rows, self.probabilities)).sum_over_rows(of_block)
+        places = jnp.linspace(0, len(delta) - 1, min(len(delta), NUM_VARIANCE_DRAWS)).astype(jnp.int32)
+        variance = jnp.mean(self._variances(model, positions, delta[places]))
+        return DataSums(quadratic - jnp.mean(quadratic) + total, jnp.full_like(total, variance))
+
+    def num_evaluations(self, num_draws: int) -> int:
+        """Log-likelihoods of single rows behind the sums of so many draws."""
+        return self.probabilities.size * (num_draws + EVALUATIONS_PER_REMAINDER * min(num_draws, NUM_VARIANCE_DRAWS))
+
+    def _variances(self, model: Model, positions: Position, delta: jax.Array) -> jax.Array:
+        """Hajek's variance (K,) of a sum over a sample without replacement; rows that were sure add nothing."""
         unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], positions))[1]
-        remainders = centred(row_remainders(model, unravel, self.centre, self.rows, delta))
-        terms = remainders * self.factors
-        total = jnp.sum(terms, axis=1)
-        count = self.factors.size
-        variance = (count * jnp.sum(terms**2, axis=1) - total**2) / max(count - 1, 1)
-        return DataSums(quadratic - jnp.mean(quadratic) + total, variance)
+        terms = centred(row_remainders(model, unravel, self.centre, self.rows, delta)) / self.probabilities
+        chance = 1.0 - self.probabilities
+        middle = terms @ chance / jnp.maximum(jnp.sum(chance), jnp.finfo(chance.dtype).tiny)
+        count = self.probabilities.size
+        return (terms - middle[:, None]) ** 2 @ chance * count / max(count - 1, 1)
 
 
 def flattened(positions: Position) -> jax.Array:
@@ -91,38 +114,40 @@ def row_remainders(
     return jax.lax.map(of_one, delta)
 
 
-def taylor_sums(
-    key: Key, problem: Problem, centre: jax.Array, full: Derivatives, scoring: jax.Array, count: int
-) -> TaylorSums:
-    """Expand at ``centre``, where the full log-density has the derivatives ``full``, and draw ``count`` rows.
-
-    ``scoring`` (J, d) are the displacements at which remainders decide which rows are drawn. Systematic sampling: one
-    uniform number places an even comb on the cumulated probabilities.
-    """
-    model, unravel = problem.model, ravel_pytree(problem.position)[1]
-    prior = jax.value_and_grad(lambda flat: model.log_prior(unravel(flat)))
-    _, prior_gradient = prior(centre)
-    prior_hessian = jax.jacfwd(lambda flat: prior(flat)[1])(centre)
+def remainder_scores(problem: Problem, centre: jax.Array, delta: jax.Array) -> jax.Array:
+    """Root mean squares (N,) of each row's remainder over displacements (K, d) from the centre."""
+    unravel = ravel_pytree(problem.position)[1]
 
     def score(batch: Batch) -> jax.Array:
-        remainders = row_remainders(model, unravel, centre, batch, scoring)
+        remainders = row_remainders(problem.model, unravel, centre, batch, delta)
         return jnp.sqrt(jnp.mean(remainders**2, axis=0))
 
-    scores = problem.data.map_over_rows(score)
-    scores = jnp.where(jnp.isfinite(scores), scores, 0.0)
-    total = jnp.sum(scores)
-    share = jnp.where(total > 0, UNIFORM_SHARE, 1.0)
-    probabilities = share / problem.data.size + (1.0 - share) * scores / jnp.where(total > 0, total, 1.0)
-    cumulated = jnp.cumsum(probabilities)
-    comb = (jnp.arange(count) + jax.random.uniform(key)) / count * cumulated[-1]
-    chosen = jnp.clip(jnp.searchsorted(cumulated, comb, method="sort"), 0, problem.data.size - 1)
-    return TaylorSums(
-        centre=centre,
-        gradient=full.gradient - prior_gradient,
-        hessian=full.hessian - prior_hessian,
-        rows=problem.data.take(chosen),
-        factors=1.0 / (count * probabilities[chosen]),
-    )
+    return problem.data.map_over_rows(score)
+
+
+def taylor_sums(problem: Problem, centre: jax.Array, full: Derivatives, sample: RowSample) -> TaylorSums:
+    """Expand at ``centre``, where the full log-density has the derivatives ``full``."""
+    rows = problem.data.take(sample.indices)
+    unravel = ravel_pytree(problem.position)[1]
+    gradient, hessian = _derivatives_of_the_sample(problem.model, unravel, centre, rows, sample)
+    return TaylorSums(centre, full.gradient - gradient, full.hessian - hessian, rows, sample.probabilities)
+
+
+def _derivatives_of_the_sample(
+    model: Model, unravel: Callable[[jax.Array], Position], centre: jax.Array, rows: Batch, sample: RowSample
+) -> tuple[jax.Array, jax.Array]:
+    """Gradient and Hessian at the centre of the log-density of which the weighted sample is the likelihood.
+
+    The prior is part of it, as it is part of the derivatives of the full log-density, so that it cancels.
+    """
+
+    def log_density(flat: jax.Array) -> jax.Array:
+        position = unravel(flat)
+        return model.log_prior(position) + jnp.sum(model.log_likelihood(position, rows) / sample.probabilities)
+
+    gradient = jax.grad(log_density)
+    hessian, value = jax.jacfwd(lambda flat: (gradient(flat), gradient(flat)), has_aux=True)(centre)
+    return value, hessian
 
 
 def num_scoring_evaluations(size: int) -> int:
