@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.ahead import Preparation, prepare
+from coreset_mcmc import ahead
+from coreset_mcmc.ahead import Preparation
 from coreset_mcmc.chunks import num_compiled_programs
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.problem import make_problem, starting_positions
@@ -44,8 +45,8 @@ def test_the_model_is_called_in_one_thread_only():
 def test_programs_made_ahead_are_found_again():
     """What was compiled ahead is not compiled a second time."""
     method, problem = cm.LeastSquares(num_draws=40, num_chains=2), gaussian_problem()
-    preparation = prepare(method, problem, 2)
-    preparation.wait_for_all()
+    preparation = Preparation(method, problem, 2)
+    preparation.before_phase(method.phases(problem)[0])
     compiled = []
 
     def listen(event, seconds, **details):
@@ -54,7 +55,9 @@ def test_programs_made_ahead_are_found_again():
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        training = run(method, problem, jax.random.key(0), num_steps=method.max_steps, before_phase=preparation.wait)
+        training = run(
+            method, problem, jax.random.key(0), num_steps=method.max_steps, before_phase=preparation.before_phase
+        )
         trained = method.finish(training.state, problem, kernel=None, num_chains=2)
         run(trained.sampler, trained.problem, jax.random.key(1), num_steps=20)
     finally:
@@ -62,9 +65,36 @@ def test_programs_made_ahead_are_found_again():
     assert not [name for name in compiled if "_steps" in str(name) or "first_state" in str(name)]
 
 
-def test_work_that_fails_ahead_is_left_to_whoever_needs_it():
-    preparation = Preparation()
-    preparation.add("broken", lambda: 1 / 0)
-    preparation.wait("broken")
-    preparation.wait("unknown")
+def test_work_that_fails_ahead_is_left_to_whoever_needs_it(monkeypatch):
+    """Nothing is raised in a worker, and the run compiles for itself what is missing."""
+
+    def broken(*arguments):
+        return lambda: 1 / 0
+
+    monkeypatch.setattr(ahead, "trace_ahead", broken)
+    monkeypatch.setattr(ahead, "trace_check", broken)
+    method, problem = cm.LeastSquares(num_draws=40, num_chains=2), gaussian_problem()
+    preparation = Preparation(method, problem, 2)
+    training = run(
+        method, problem, jax.random.key(0), num_steps=method.max_steps, before_phase=preparation.before_phase
+    )
+    assert training.reason == "converged"
+
+
+def test_with_very_many_rows_training_begins_before_everything_is_compiled(monkeypatch):
+    """A phase waits for its own program only."""
+    released, started = threading.Event(), threading.Event()
+
+    def compile_slowly():
+        started.set()
+        assert released.wait(60)
+
+    monkeypatch.setattr(ahead, "MANY_ROWS", 100)
+    monkeypatch.setattr(ahead, "trace_check", lambda problem: compile_slowly)
+    method, problem = cm.LeastSquares(num_draws=40, num_chains=2), gaussian_problem()
+    preparation = Preparation(method, problem, 2)
+    preparation.before_phase(method.phases(problem)[0])
+    assert started.wait(60)
+    assert not released.is_set()
+    released.set()
     preparation.wait_for_all()

@@ -1,4 +1,4 @@
-"""Programs compiled before they are needed: phases of training beside each other, sampling while training runs.
+"""Programs compiled before they are needed: phases of training, sampling and the final check, beside each other.
 
 XLA compiles without Python's lock. None of it changes a number of the result; whatever goes wrong here goes wrong
 again, and is reported, where it is needed. The model's functions are called in the caller's thread only: each program
@@ -13,9 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-import jax
-
-from coreset_mcmc.chunks import expected_phases, first_state, trace_ahead
+from coreset_mcmc.chunks import MANY_ROWS, expected_phases, trace_ahead
+from coreset_mcmc.final_check import trace_check
 from coreset_mcmc.method import Method
 from coreset_mcmc.problem import Problem
 
@@ -24,45 +23,58 @@ NUM_WORKERS = 2
 
 
 class Preparation:
-    """What is being made ready; wait for a part of it before it is used, so that nothing is compiled twice."""
+    """What a fit will need, made ready from the first phase of training on.
 
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(NUM_WORKERS, thread_name_prefix="coreset-mcmc-ahead")
+    Passes over very many rows go on while later programs are compiled. With fewer rows training is over sooner than
+    that and would only fight for the cores, so it waits for everything.
+    """
+
+    def __init__(self, method: Method, problem: Problem, num_chains: int) -> None:
+        self._method, self._problem, self._num_chains = method, problem, num_chains
         self._parts: dict[Any, Future[None]] = {}
+        self._pool: ThreadPoolExecutor | None = None
 
-    def add(self, part: Any, work: Callable[[], Any]) -> None:
-        """Begin as soon as a worker is free."""
+    def before_phase(self, phase: int | None) -> None:
+        """Begin if this is the first phase; return when its program is ready."""
+        if self._pool is None:
+            self._begin()
+        if self._problem.data.size >= MANY_ROWS:
+            self._wait(phase)
+        else:
+            self.wait_for_all()
+
+    def wait_for_all(self) -> None:
+        """So that nothing is compiled twice."""
+        for part in self._parts:
+            self._wait(part)
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _begin(self) -> None:
+        """Trace and hand over, in the order of need; meanwhile ArviZ's statistics are imported.
+
+        The sampler is put together first: its small programs would wait behind the large ones.
+        """
+        method, problem = self._method, self._problem
+        expected: Any = getattr(method, "expected_sampler", None)
+        trained = expected(problem, self._num_chains) if expected is not None else None
+        self._pool = ThreadPoolExecutor(NUM_WORKERS, thread_name_prefix="coreset-mcmc-ahead")
+        for phase in expected_phases(method, problem):
+            self._add(phase, trace_ahead(method, problem, phase))
+        if trained is not None:
+            self._add("sampling", trace_ahead(trained.sampler, trained.problem))
+            self._add("check", trace_check(problem))
+        importlib.import_module("arviz_stats")
+
+    def _add(self, part: Any, work: Callable[[], None]) -> None:
+        assert self._pool is not None
         self._parts[part] = self._pool.submit(_quietly, work)
 
-    def wait(self, part: Any) -> None:
-        """Return when this part is over, or at once if there is no such part."""
+    def _wait(self, part: Any) -> None:
         if part in self._parts:
             self._parts[part].result()
 
-    def wait_for_all(self) -> None:
-        for part in self._parts:
-            self.wait(part)
-        self._pool.shutdown()
 
-
-def _quietly(work: Callable[[], Any]) -> None:
+def _quietly(work: Callable[[], None]) -> None:
     with suppress(Exception):
         work()
-
-
-def prepare(method: Method, problem: Problem, num_chains: int) -> Preparation:
-    """Start preparing the phases of training, each a part with its number, and all that comes after it.
-
-    The small programs that are needed soon come first, here: they would wait behind the large ones. While those are
-    compiled, ArviZ's statistics are imported.
-    """
-    first_state(method, problem, jax.random.split(jax.random.key(0))[0])
-    expected: Any = getattr(method, "expected_sampler", None)
-    trained = expected(problem, num_chains) if expected is not None else None
-    preparation = Preparation()
-    for phase in expected_phases(method, problem):
-        preparation.add(phase, trace_ahead(method, problem, phase))
-    if trained is not None:
-        preparation.add("sampling", trace_ahead(trained.sampler, trained.problem))
-    importlib.import_module("arviz_stats")
-    return preparation

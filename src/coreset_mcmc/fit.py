@@ -8,7 +8,6 @@ same door; one that moves chains with a kernel and was given none gets a slice k
 from __future__ import annotations
 
 import secrets
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,17 +15,17 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc import ahead
 from coreset_mcmc import checkpoint as checkpoints
+from coreset_mcmc.ahead import Preparation
 from coreset_mcmc.black_box import users_errors
 from coreset_mcmc.constrained import shown_names
 from coreset_mcmc.coresets import LeastSquares, SparseVI
 from coreset_mcmc.data import ArrayData, to_array_data, to_batch
 from coreset_mcmc.diagnostics import coreset_warnings, sampling_warnings
 from coreset_mcmc.errors import require, require_count, require_positive
+from coreset_mcmc.final_check import check_coreset
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.slice import HitAndRunSlice
@@ -37,12 +36,11 @@ from coreset_mcmc.precision import double_precision
 from coreset_mcmc.problem import Problem, check_model, make_problem, starting_positions
 from coreset_mcmc.registry import methods_that_work
 from coreset_mcmc.rescue import mixing_of, sample_by_trees
-from coreset_mcmc.result import Cost, Fit, bound, build_fit, coreset_of, observed_of
+from coreset_mcmc.result import Fit, bound, build_fit, coreset_of, observed_of
 from coreset_mcmc.run import Callback, Run, run
 from coreset_mcmc.sampling import SamplesCoreset
 from coreset_mcmc.selection import SelectedRows, Selection, Uniform
 from coreset_mcmc.types import Key, Position
-from coreset_mcmc.weights.epochs import half_variances
 
 DEFAULT_CORESET_SIZE = 500
 NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
@@ -51,8 +49,6 @@ SMALLEST_AUTO, MAX_SIZES = 100, 5
 """Where the search for a coreset size starts at least, and how many sizes it tries."""
 RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals")
 """Options that a fit remembers besides the number of rows, so that another one like it can be made."""
-FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS, CHECK_EVALUATIONS = 25, 200, 200_000_000
-"""Draws in the final estimate of the KL; each costs one pass over the data, so there are fewer with very many rows."""
 
 
 @double_precision
@@ -141,7 +137,7 @@ def fit(
 
     folder = Path(checkpoint) if checkpoint is not None else None
     identity = checkpoints.fingerprint(model, plan.method, plan.problem, seed) if folder else ""
-    preparation = ahead.prepare(plan.method, plan.problem, chains) if plan.sampling_kernel is None else None
+    preparation = Preparation(plan.method, plan.problem, chains)
     training = run(
         plan.method,
         plan.problem,
@@ -152,11 +148,10 @@ def fit(
         description="training",
         checkpoint=checkpoints.Checkpoint(folder / "training.npz") if folder else None,
         fingerprint=identity,
-        before_phase=preparation.wait if preparation is not None else None,
+        before_phase=preparation.before_phase if plan.sampling_kernel is None else None,
     )
     trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=chains)
-    if preparation is not None:
-        preparation.wait_for_all()
+    preparation.wait_for_all()
     num_discarded = max(tune, getattr(trained.sampler, "num_tuning", 0))
     sampling = run(
         trained.sampler,
@@ -183,7 +178,7 @@ def fit(
     if hasattr(trained.sampler, "collect"):
         history = trained.sampler.collect(history)
     samples_coreset = isinstance(trained.sampler, SamplesCoreset)
-    kl_estimate, check = _final_check(plan.problem, trained.coreset if samples_coreset else None, history.position)
+    kl_estimate, check = check_coreset(plan.problem, trained.coreset if samples_coreset else None, history.position)
     fitted = build_fit(
         pilot=plan.pilot,
         training=training,
@@ -229,7 +224,7 @@ def _joined(first: Run, second: Run) -> Run:
 
 
 def _observed_rows(model: Model, data: ArrayData, coreset: SelectedRows | None) -> dict[str, np.ndarray]:
-    return {} if coreset is None else observed_of(model, data.take(jnp.asarray(coreset.indices)))
+    return {} if coreset is None else observed_of(model, data.take(np.asarray(coreset.indices)))
 
 
 def _grow(*, model: Model, data: Any, kl_target: float, coreset_size: Any, **options: Any) -> Fit:
@@ -326,24 +321,3 @@ def _check_counts(draws: int, tune: int, chains: int) -> None:
     require_count("draws", draws, at_least=1, fix="Pass how many draws to keep from each chain.")
     require_count("tune", tune, at_least=0, fix="Use 0 to keep every draw.")
     require_count("chains", chains, at_least=1, fix="Four chains let R-hat tell whether they agree.")
-
-
-_half_variances = jax.jit(half_variances)
-
-
-def _final_check(problem: Problem, coreset: SelectedRows | None, draws: Position) -> tuple[float, Cost]:
-    """The estimated KL of the final weights, from draws of the final coreset posterior itself; NaN without them."""
-    if coreset is None:
-        return float("nan"), Cost.of()
-    began = time.perf_counter()
-    num_draws = int(np.clip(CHECK_EVALUATIONS // problem.data.size, FEWEST_CHECK_DRAWS, MOST_CHECK_DRAWS))
-
-    def spread(leaf: np.ndarray) -> jax.Array:
-        """Evenly spaced draws, chain after chain; repeated if there are too few, so that the shape never changes."""
-        kept = leaf.reshape(-1, *leaf.shape[2:])
-        return jnp.asarray(kept[np.linspace(0, len(kept) - 1, num_draws).astype(int)])
-
-    final = make_problem(problem.model, problem.data, coreset, problem.initial_positions)
-    estimate = float(_half_variances(final, jax.tree.map(spread, draws), final.initial_weights[None, :])[0])
-    num_evaluations = num_draws * (final.data.size + final.coreset_size)
-    return estimate, Cost(time.perf_counter() - began, 0.0, num_draws, num_evaluations, "total reached")

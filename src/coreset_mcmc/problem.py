@@ -88,7 +88,7 @@ def check_model(model: Model, data: ArrayData, positions: Position) -> None:
     position = jax.tree.map(lambda leaf: leaf[0], positions)
     for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
         require(
-            bool(jnp.all(jnp.isfinite(leaf))),
+            bool(np.all(np.isfinite(np.asarray(leaf)))),
             f"initial position{jax.tree_util.keystr(path)}",
             got="NaN or infinite values",
             expected="finite values",
@@ -150,7 +150,7 @@ def _start_values(model: Model, data: ArrayData, positions: Position) -> tuple[j
 def _check_start_values(model: Model, data: ArrayData, positions: Position) -> None:
     priors, count = _start_values(model.compiled or model, data, positions)
     require(
-        bool(jnp.all(jnp.isfinite(priors))),
+        bool(np.all(np.isfinite(np.asarray(priors)))),
         "log_prior at the initial position",
         got=np.asarray(priors),
         expected="finite values",

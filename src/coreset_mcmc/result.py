@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import xarray
@@ -443,7 +442,7 @@ def _coreset_dataset(coreset: Coreset) -> xarray.Dataset:
 
 def coreset_of(selected: SelectedRows, data: ArrayData) -> Coreset:
     """A coreset on the host, with the values of its rows."""
-    rows = data.take(jnp.asarray(selected.indices))
+    rows = data.take(np.asarray(selected.indices))
     columns = {name: np.asarray(leaf) for name, leaf in named_leaves(rows, "data").items()}
     return Coreset(np.asarray(selected.indices), np.asarray(selected.weights), data.size, columns)
 
