@@ -58,10 +58,6 @@ CATALOGUE = [
     Entry("hit_and_run_narrow", lambda dim, factor: HitAndRunSlice(width=0.05 * factor)),
     Entry("hit_and_run_three", lambda dim, factor: HitAndRunSlice(width=2.0 * factor, num_directions=3)),
     Entry("hit_and_run_shaped", lambda dim, factor: HitAndRunSlice(width=2.0, scale=factor * _factor(dim))),
-    Entry(
-        "hit_and_run_without_doubling",
-        lambda dim, factor: HitAndRunSlice(width=4.0, scale=factor * _factor(dim), max_doublings=0),
-    ),
     Entry("univariate", lambda dim, factor: UnivariateSlice(width=2.0 * factor)),
     Entry("univariate_wide", lambda dim, factor: UnivariateSlice(width=500.0 * factor)),
     Entry("univariate_narrow", lambda dim, factor: UnivariateSlice(width=0.05 * factor)),

@@ -64,7 +64,7 @@ class SamplesCoreset:
     """What all samplers of a coreset posterior have in common."""
 
     name = "sampling"
-    num_tuning = 0
+    num_tuning: int = 0
     """Steps at the start that must be thrown away."""
 
     def init_evaluations(self, problem: SamplingProblem) -> int:

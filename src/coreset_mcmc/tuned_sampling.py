@@ -17,7 +17,7 @@ from blackjax.adaptation.step_size import dual_averaging_adaptation
 from coreset_mcmc.kernels.base import init_chains, step_chains
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
 from coreset_mcmc.sampling import SamplesCoreset, SamplingInfo, SamplingProblem, sampling_info
-from coreset_mcmc.types import Key, pytree
+from coreset_mcmc.types import Key, pytree, static
 
 NUM_TUNING = 100
 TARGET_ACCEPTANCE = 0.8
@@ -39,13 +39,14 @@ class TunedSampling(SamplesCoreset):
 
     Args:
         scale: L (d, d), a factor of the covariance of the flattened position.
+        num_tuning: how many of the first draws search for the step size.
     """
 
     scale: jax.Array
+    num_tuning: int = static(default=NUM_TUNING)
 
     takes_few_steps = True
     """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
-    num_tuning = NUM_TUNING
 
     def init(self, key: Key, problem: SamplingProblem) -> TunedState:
         del key

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.kernels.base import Kernel, step_chains
+from coreset_mcmc.sampling import SamplingInfo, SamplingProblem
 from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.tuned_sampling import TunedSampling, TunedState
 from coreset_mcmc.types import Key, Position
 
 
@@ -20,7 +22,7 @@ class Draws(NamedTuple):
     positions: Position
     """Leaves (num_kept * K, ...): the draws kept of all K chains."""
     acceptance_rate: jax.Array
-    """Mean over all steps and chains."""
+    """Mean over chains and steps, over all of them unless the first ones tuned the kernel."""
     diverging: jax.Array
     """How many steps could not be completed as intended."""
     num_evaluations: jax.Array
@@ -56,4 +58,24 @@ def collect_draws(
         acceptance_rate=tally.acceptance / num_steps,
         diverging=tally.diverging,
         num_evaluations=tally.num_evaluations,
+    )
+
+
+def trajectory_draws(
+    key: Key, positions: Position, target: CoresetTarget, scale: jax.Array, num_steps: int, num_discarded: int
+) -> Draws:
+    """The same by Hamiltonian trajectories, which find their step size in the steps that are thrown away."""
+    sampler, problem = TunedSampling(scale, num_discarded), SamplingProblem(target, positions)
+
+    def advance(state: TunedState, step_key: Key) -> tuple[TunedState, SamplingInfo]:
+        return sampler.step(step_key, state, problem)
+
+    state, info = jax.lax.scan(advance, sampler.init(key, problem), jax.random.split(key, num_steps))
+    num_rows = target.weights.shape[0]
+    return Draws(
+        chains=state.chains,
+        positions=jax.tree.map(lambda leaf: leaf[num_discarded:].reshape(-1, *leaf.shape[2:]), info.position),
+        acceptance_rate=jnp.mean(info.acceptance_rate[num_discarded:]),
+        diverging=jnp.sum(info.diverging, dtype=jnp.int32),
+        num_evaluations=jnp.sum(info.num_evaluations) // num_rows,
     )

@@ -22,8 +22,9 @@ With many rows the sums of a window come from second-order control variates (:mo
 wherever their standard error is small beside the estimated KL. What is left of passes over all rows is then a few
 Newton steps, whatever the number of draws.
 
-Training moves chains by slice sampling, which needs no step size while the target moves. A differentiable model is
-then sampled by Hamiltonian trajectories, shaped by the best window (:mod:`coreset_mcmc.tuned_sampling`).
+From a hot start chains move by Hamiltonian trajectories that are shaped by the Laplace approximation, then by the best
+window, and tune their step size in every round (:mod:`coreset_mcmc.tuned_sampling`). Where they are not accepted, and
+from a cold start, chains move by slice sampling, which needs no step size while the target moves.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.coresets.draws import Draws, collect_draws
+from coreset_mcmc.coresets.draws import Draws, collect_draws, trajectory_draws
 from coreset_mcmc.coresets.mode_start import WIDENING, ModeStart
 from coreset_mcmc.coresets.windows import Window, measure, without_nonfinite
 from coreset_mcmc.errors import require, require_count, require_positive
@@ -52,7 +53,7 @@ from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
 from coreset_mcmc.tuned_sampling import TunedSampling
 from coreset_mcmc.types import Batch, Key, Position, pytree, static
-from coreset_mcmc.weights.nonnegative import nonnegative_ridge
+from coreset_mcmc.weights.nonnegative import Solution, nonnegative_ridge
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
 NUM_SHAPING_ROUNDS = 2
@@ -69,8 +70,11 @@ nats, six if it is not, which is enough for the damping to go from its first val
 FEWEST_DRAWS, MOST_DRAWS = 400, 800
 """In a window, unless the user says how many."""
 
-SHAPED_WIDTH = 6.0
-"""Width of a bracket along a direction in which the target has a standard deviation of about one."""
+LEAST_ACCEPTANCE = 0.5
+"""If fewer trajectories are accepted after their step size was tuned, the target is not for them."""
+
+FEWEST_TUNING = 40
+"""Steps of each chain in which trajectories find their step size, in every round."""
 
 TOLERATED_NOISE = 0.1
 """Sums from a sample serve if they add less than this share of the larger of estimated KL and tolerance to it."""
@@ -304,14 +308,8 @@ class LeastSquares:
     def _mode_start(self) -> ModeStart:
         return ModeStart(self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows)
 
-    def _kernel(self, scale: Any, *, is_shaped: bool = False) -> Kernel:
-        """What moves the chains in training; a scale that is known to fit the target needs no doubling of brackets."""
-        if self.kernel is not None:
-            return self.kernel
-        num_directions = scale.shape[0]
-        if is_shaped:
-            return HitAndRunSlice(SHAPED_WIDTH, scale, num_directions, max_doublings=0)
-        return HitAndRunSlice(scale=scale, num_directions=num_directions)
+    def _kernel(self, scale: Any) -> Kernel:
+        return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if self.kernel is None else self.kernel
 
     def _sample_mode(self, state: LeastSquaresState, problem: Problem) -> tuple[LeastSquaresState, LeastSquaresInfo]:
         """The mode of a sample, from where few steps on all rows remain."""
@@ -359,21 +357,27 @@ class LeastSquares:
 
     def _draw(self, phase: int, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
         """A window's worth of positions: from the chains, or for the first window of a hot start from the Gaussian."""
-        is_hot = phase == Phase.ROUNDS
-        kernel, target = self._kernel(state.scale, is_shaped=is_hot), problem.target(state.weights)
-        num_draws = self.window_size(problem)
+        target, num_draws = problem.target(state.weights), self.window_size(problem)
         num_kept = num_draws // self.num_chains
         num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
-        chains = init_chains(kernel, state.best_positions, target)
+        is_hot = phase == Phase.ROUNDS
 
         def from_chains() -> Draws:
+            if is_hot and self.kernel is None:
+                num_tuning = max(num_discarded, FEWEST_TUNING)
+                return trajectory_draws(
+                    key, state.best_positions, target, state.scale, num_kept + num_tuning, num_tuning
+                )
+            kernel = self._kernel(state.scale)
+            chains = init_chains(kernel, state.best_positions, target)
             return collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
 
         def from_gaussian() -> Draws:
             noise = jax.random.normal(key, (num_draws, state.scale.shape[0]))
             flat = state.search.position + WIDENING * noise @ state.scale.T
             positions = jax.vmap(ravel_pytree(problem.position)[1])(flat)
-            return Draws(chains, positions, jnp.ones(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int64))
+            nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(from_chains))
+            return nothing._replace(positions=positions, acceptance_rate=jnp.ones(()))
 
         return jax.lax.cond(state.is_first, from_gaussian, from_chains) if is_hot else from_chains()
 
@@ -382,7 +386,8 @@ class LeastSquares:
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
         """Draw from the weights to be tried, judge them, and solve for the next ones.
 
-        The first window of a hot start is not drawn from the weights, so it judges nothing.
+        The first window of a hot start is not drawn from the weights, so it judges nothing. Where trajectories are not
+        accepted, slice sampling judges the same weights, and does so from then on.
         """
         draws, is_first = self._draw(phase, key, state, problem), state.is_first
 
@@ -411,38 +416,47 @@ class LeastSquares:
         has_ended = (best_estimate < self.tolerance) | (num_poor >= max_poor)
         is_over = has_ended | (state.round + 1 >= self.num_rounds + NUM_SHAPING_ROUNDS)
 
-        def solve() -> jax.Array:
+        def solve() -> Solution:
             both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, window)
             solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
-            return jnp.where(jnp.all(jnp.isfinite(solved)), solved, best_weights)
+            is_good = jnp.all(jnp.isfinite(solved.weights))
+            return Solution(jnp.where(is_good, solved.weights, best_weights), solved.ridge)
 
         def choose(condition: jax.Array, new: Any, old: Any) -> Any:
             return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
         reshaped = choose(is_best, shrunk_factor(_flat(draws.positions)), state.scale)
+        solved = jax.lax.cond(is_shaping | is_over, lambda: Solution(best_weights, damping), solve)
         moved = state._replace(
-            weights=jax.lax.cond(is_shaping | is_over, lambda: best_weights, solve),
+            weights=solved.weights,
             best_weights=best_weights,
             best_estimate=best_estimate,
             best_positions=choose(is_best, draws.chains.position, state.best_positions),
             best_window=choose(is_best | is_first, window, state.best_window),
             scale=reshaped if self.kernel is None else state.scale,
-            damping=damping,
+            damping=jnp.minimum(solved.ridge, MOST_DAMPING),
             round=state.round + jnp.where(is_first, NUM_SHAPING_ROUNDS, 1),
             num_poor=num_poor,
             is_first=jnp.array(False),
             done=is_over,
         )
         has_nothing = is_over & ~jnp.isfinite(best_estimate)
-        return moved, LeastSquaresInfo(
+        num_drawn = draws.num_evaluations + jnp.where(is_first, 0, self.num_chains)
+        info = LeastSquaresInfo(
             kl_estimate=jnp.where(is_first, jnp.nan, estimate),
             best_estimate=best_estimate,
             weight_change=jnp.where(is_shaping | is_over, jnp.nan, _relative_change(moved.weights, state.weights)),
             damping=damping,
             newton_decrement=jnp.asarray(jnp.nan),
-            num_evaluations=problem.coreset_size * (draws.num_evaluations + self.num_chains) + measured.num_evaluations,
+            num_evaluations=problem.coreset_size * num_drawn + measured.num_evaluations,
             status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
         )
+        if phase == Phase.COLD_ROUNDS or self.kernel is not None:
+            return moved, info
+        is_lost = ~(draws.acceptance_rate > LEAST_ACCEPTANCE)
+        again = state._replace(phase=jnp.asarray(Phase.COLD_ROUNDS, jnp.int32))
+        nothing = self._nothing_learned(again, info.newton_decrement, info.num_evaluations)
+        return choose(is_lost, (again, nothing), (moved, info))
 
 
 def _relative_change(new: jax.Array, old: jax.Array) -> jax.Array:

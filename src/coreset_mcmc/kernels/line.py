@@ -55,14 +55,9 @@ def slice_on_line(
     """Draw a new coordinate from the slice through t = 0, whose log-density is ``current``.
 
     ``log_density`` must return -inf rather than NaN. If all proposals fail, of which there are as many as
-    ``uniforms`` allow (see :func:`num_uniforms`), the chain stays. Without doublings the bracket stays as wide as it
-    was placed, which is as valid (Neal's section 4.1): its ends need no look.
+    ``uniforms`` allow (see :func:`num_uniforms`), the chain stays.
     """
     level = current + jnp.log(uniforms[0])
-    if max_doublings == 0:
-        left, none = -width * uniforms[1], jnp.zeros_like(current)
-        bracket = Bracket(left, left + width, none, none, jnp.zeros((), jnp.int32))
-        return _shrink(log_density, level, current, bracket, uniforms[2:], _always_acceptable)
     goes_left = uniforms[2 : 2 + max_doublings] < 0.5
     bracket = _double(log_density, level, -width * uniforms[1], width, goes_left)
     proposals = uniforms[2 + max_doublings :]

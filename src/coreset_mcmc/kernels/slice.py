@@ -78,8 +78,7 @@ class HitAndRunSlice:
         scale: a (d, d) factor L for the flattened position; directions are then L u with u uniform on the sphere,
             which mixes as fast as on a target whitened by L L' = covariance.
         num_directions: lines in one step (the paper uses one, its follow-up three).
-        max_doublings: cap on the doublings of the bracket. 0 keeps its width, which must then suit the target; that
-            takes about half of the evaluations.
+        max_doublings: cap on the doublings of the bracket.
         max_shrinkages: cap on the proposals on one line; on reaching it the chain stays and the step is flagged.
     """
 
