@@ -14,6 +14,7 @@ import xarray
 
 import coreset_mcmc as cm
 import coreset_mcmc.run as driver
+from coreset_mcmc.fit import first_size
 from problems import logistic_data, small_method
 
 QUICK = {"coreset_size": 30, "draws": 200, "tune": 50, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -243,3 +244,9 @@ def test_bad_input_is_refused_before_any_work(options, message):
 def test_bad_method_settings_are_refused_at_once(options, message):
     with pytest.raises(cm.InputError, match=message):
         cm.CoresetMCMC(**options)
+
+
+def test_more_parameters_get_more_rows_by_default():
+    """500 rows up to 24 parameters, then what a quadratic in them calls for, and never too many to train."""
+    sizes = {count: first_size({"beta": np.zeros((4, count))}) for count in (3, 24, 40, 500)}
+    assert sizes == {3: 100, 24: 486, 40: 1_290, 500: 5_000}

@@ -14,6 +14,7 @@ import coreset_mcmc as cm
 from coreset_mcmc import rescue
 from coreset_mcmc.rescue import Mixing, mixing_of
 from coreset_mcmc.sampling import SamplingInfo
+from coreset_mcmc.tuned_sampling import NUM_TUNING
 
 NUM_GROUPS = 8
 fit_module = importlib.import_module("coreset_mcmc.fit")
@@ -97,7 +98,7 @@ def test_what_mixes_is_left_alone(rng, monkeypatch):
     fitted = cm.fit(
         cm.models.logistic_regression(1), data, coreset_size=60, draws=200, tune=50, random_seed=1, progressbar=False
     )
-    assert fitted.sampling.num_steps == 250
+    assert fitted.sampling.num_steps == 200 + NUM_TUNING
 
 
 def test_worse_draws_are_not_taken(funnel_data, monkeypatch):

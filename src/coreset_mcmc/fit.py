@@ -43,10 +43,11 @@ from coreset_mcmc.selection import SelectedRows, Selection, Uniform
 from coreset_mcmc.types import Key, Position
 
 DEFAULT_CORESET_SIZE = 500
+"""Rows of a coreset, unless there are so many parameters that they call for more."""
 NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
-SMALLEST_AUTO, MAX_SIZES = 100, 5
-"""Where the search for a coreset size starts at least, and how many sizes it tries."""
+SMALLEST_AUTO, LARGEST_FIRST, MAX_SIZES = 100, 5_000, 5
+"""Where the search for a coreset size starts at least and at most, and how many sizes it tries."""
 RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals")
 """Options that a fit remembers besides the number of rows, so that another one like it can be made."""
 
@@ -79,8 +80,9 @@ def fit(
     Args:
         model: log-prior and per-row log-likelihood.
         data: a pytree of arrays with a common leading row axis, or a DataFrame; by default those of the model.
-        coreset_size: M, rows in the coreset; 500 by default, or all rows if there are fewer. "auto" starts from the
-            number that the parameters call for and doubles it until the estimated KL is below ``kl_target``;
+        coreset_size: M, rows in the coreset. By default 500, or with more than 24 parameters d as many as they call
+            for, 0.75 d (d + 3), up to 5 000; all rows if there are fewer. "auto" starts from the number that the
+            parameters call for and doubles it until the estimated KL is below ``kl_target``;
             ``fit.settings["coreset_size"]`` says what was tried.
         kl_target: in nats. 0.05 is what a shift of one parameter by a third of its standard deviation costs.
         draws: draws kept from each chain.
@@ -121,14 +123,15 @@ def fit(
     array_data = to_array_data(batch)
     size = array_data.size
     model = bound(model, batch)
+    num_starts = max(chains, (method or LeastSquares()).num_chains)
+    positions = starting_positions(model, start_key, num_starts, initvals)
     if method is not None and not method.uses_coreset_rows:
         selected = NO_ROWS
     else:
         is_given = coreset_size is None and selection is not None and hasattr(selection, "indices")
-        count = min(DEFAULT_CORESET_SIZE, size) if coreset_size is None and not is_given else coreset_size
+        default = min(max(DEFAULT_CORESET_SIZE, first_size(positions)), size)
+        count = default if coreset_size is None and not is_given else coreset_size
         selected = (selection or Uniform()).select(np.random.default_rng(seed), batch, size, count)
-    num_starts = max(chains, (method or LeastSquares()).num_chains)
-    positions = starting_positions(model, start_key, num_starts, initvals)
     check_model(model, array_data, positions)
     problem = make_problem(model, array_data, selected, positions)
     kept_names = shown_names(model, problem.position, var_names)
@@ -244,7 +247,7 @@ def _grow(*, model: Model, data: Any, kl_target: float, coreset_size: Any, **opt
     size = to_array_data(batch).size
     start = starting_positions(bound(model, batch), jax.random.key(0), 1, options["initvals"])
     most = max(size // 2, 1)
-    count = min(first_size(sum(leaf.size for leaf in jax.tree.leaves(start))), most)
+    count = min(first_size(start), most)
     tried: list[tuple[int, float]] = []
     while True:
         folder = Path(checkpoint) / f"rows-{count}" if checkpoint is not None else None
@@ -265,9 +268,13 @@ def _grow(*, model: Model, data: Any, kl_target: float, coreset_size: Any, **opt
     return fitted.with_settings({"coreset_size": f"auto: {reason}"})
 
 
-def first_size(dimension: int) -> int:
-    """Rows that the parameters call for: a quadratic in d variables has d (d + 3) / 2 coefficients to match."""
-    return max(SMALLEST_AUTO, round(1.5 * dimension * (dimension + 3) / 2))
+def first_size(starts: Position) -> int:
+    """Rows that the parameters call for: a quadratic in d variables has d (d + 3) / 2 coefficients to match.
+
+    ``starts`` are positions with a leading chain axis.
+    """
+    dimension = sum(leaf[0].size for leaf in jax.tree.leaves(starts))
+    return min(max(SMALLEST_AUTO, round(0.75 * dimension * (dimension + 3))), LARGEST_FIRST)
 
 
 class Plan(NamedTuple):

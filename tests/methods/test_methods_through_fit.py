@@ -11,6 +11,7 @@ import coreset_mcmc as cm
 from catalogue import METHODS
 from coreset_mcmc.registry import METHODS as REGISTERED
 from coreset_mcmc.registry import methods_that_work
+from coreset_mcmc.tuned_sampling import NUM_TUNING
 from problems import logistic_data
 
 ALL = pytest.mark.parametrize("entry", METHODS, ids=str)
@@ -37,7 +38,7 @@ def test_fit_returns_the_same_kind_of_result_for_every_method(entry, tmp_path):
     assert beta.shape == (2, 30, 3)
     assert np.isfinite(beta.to_numpy()).all()
     assert {"lp", "acceptance_rate", "diverging", "n_steps"} <= set(fit.posterior["sample_stats"].data_vars)
-    assert fit.sampling.num_steps == 40
+    assert fit.sampling.num_steps == (30 + NUM_TUNING if entry.name == "least-squares" else 40)
     assert fit.sampling.num_evaluations > 0
     assert fit.settings["method"] == entry.make(1.0).name
     assert fit.has_coreset == ("coreset" in fit.posterior)

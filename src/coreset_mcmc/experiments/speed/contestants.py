@@ -113,7 +113,7 @@ def _is_continuous(problem: Problem) -> bool:
 
 def _is_logistic(problem: Problem) -> bool:
     """What subsampling with Taylor proxies was made for, with few enough rows to hold their derivatives."""
-    return problem.peer == "logistic" and problem.rows <= 1_000_000
+    return problem.peer == "logistic" and problem.rows <= 1_000_000 and not problem.is_large
 
 
 CONTESTANTS: dict[str, Contestant] = {

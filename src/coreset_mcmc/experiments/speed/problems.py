@@ -37,7 +37,7 @@ class Problem:
         reference: where moments of the full posterior come from, see :mod:`coreset_mcmc.experiments.speed.moments`.
         fold: onto one of the symmetric copies of the posterior.
         case: the name of the paper's experiment, which has published settings.
-        is_large: with so many parameters that a coreset of 500 is too small; "auto" runs, too.
+        is_large: with so many parameters that a coreset of 500 is too small; the size "auto" runs, too.
     """
 
     title: str
@@ -65,15 +65,15 @@ def _flights(folder: Path | None, max_rows: int | None) -> Data:
     return {"x": table.x[rows], "y": table.y[rows]}
 
 
-def _simulated(num_rows: int) -> Callable[[Path | None, int | None], Data]:
-    """Ten standard normal features and coefficients of a half."""
+def _simulated(num_rows: int, num_features: int = 10) -> Callable[[Path | None, int | None], Data]:
+    """Standard normal features; coefficients whose squares add up to that of ten halves, however many there are."""
 
     def load(folder: Path | None, max_rows: int | None) -> Data:
         del folder
         rng = np.random.default_rng(DATA_SEED)
-        beta = 0.5 * rng.normal(size=10)
+        beta = 0.5 * np.sqrt(10 / num_features) * rng.normal(size=num_features)
         count = min(num_rows, max_rows or num_rows)
-        x = rng.normal(size=(count, 10))
+        x = rng.normal(size=(count, num_features))
         return {"x": x, "y": (rng.random(count) < 1.0 / (1.0 + np.exp(1.0 - x @ beta))).astype(float)}
 
     return load
@@ -138,6 +138,10 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "simulated-1e6": Problem(
         "Simulated logistic", 10**6, _simulated(10**6), _logistic, "logistic", "importance"
+    ),
+    "simulated-50": Problem(
+        "Simulated logistic, 50 parameters", 10**6, _simulated(10**6, 49), _logistic, "logistic", "importance",
+        is_large=True,
     ),
     "simulated-1e7": Problem("Simulated logistic", 10**7, _simulated(10**7), _logistic, "logistic", "estimate"),
 }  # fmt: skip
