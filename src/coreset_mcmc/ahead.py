@@ -13,10 +13,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from coreset_mcmc.chunks import MANY_ROWS, expected_phases, trace_ahead
+from coreset_mcmc.chunks import expected_phases, trace_ahead
 from coreset_mcmc.final_check import trace_check
 from coreset_mcmc.method import Method
 from coreset_mcmc.problem import Problem
+
+MANY_ROWS = 3_000_000
+"""From here on a few passes over the rows take longer than compiling the next program."""
 
 NUM_WORKERS = 2
 """Programs compiled at the same time."""

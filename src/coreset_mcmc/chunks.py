@@ -21,9 +21,6 @@ from coreset_mcmc.types import Key
 CAPACITY = 512
 """Most steps in one chunk: the length of the buffers that collect the info."""
 
-MANY_ROWS = 1_000_000
-"""From here on a pass over the rows is worth the time of compiling it well."""
-
 
 @jax.jit
 def first_state(method: Any, problem: Any, key: Key) -> Any:
@@ -91,33 +88,31 @@ _STATIC = ("phase", "record")
 _chunk = jax.jit(_steps, static_argnames=_STATIC)
 
 
+QUICK: dict[str, bool | int] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+"""Options of XLA on a CPU that halve the time of compilation; a step may then take up to a half longer."""
+
+
 @cache
-def _quick_chunk(fuses: bool) -> Callable[..., Any]:
-    """The same, compiled in half of the time; without fusion it may run up to a half longer, in two thirds with it."""
-    options: dict[str, bool | int] = {"xla_backend_optimization_level": 1}
-    if not fuses:
-        options["xla_cpu_use_fusion_emitters"] = False
+def _quick_chunk() -> Callable[..., Any]:
+    """The same, compiled in half of the time, where this XLA knows how."""
     if jax.default_backend() != "cpu":
         return _chunk
     try:
-        jax.jit(lambda: 0, compiler_options=options).lower().compile()
+        jax.jit(lambda: 0, compiler_options=QUICK).lower().compile()
     except jax.errors.JaxRuntimeError:
         return _chunk
-    return jax.jit(_steps, static_argnames=_STATIC, compiler_options=options)
+    return jax.jit(_steps, static_argnames=_STATIC, compiler_options=QUICK)
 
 
 def num_compiled_programs() -> int:
     """Chunks compiled so far, of whatever method."""
-    chunks = (_chunk, _quick_chunk(True), _quick_chunk(False))
+    chunks = (_chunk, _quick_chunk())
     return sum({id(chunk): chunk._cache_size() for chunk in chunks}.values())  # type: ignore[attr-defined]
 
 
-def chunk_for(method: Steps, problem: Any) -> Callable[..., Any]:
-    """How to compile: few steps rather start soon than run fast, unless each goes over very many rows."""
-    if not getattr(method, "takes_few_steps", False):
-        return _chunk
-    size = getattr(getattr(problem, "data", None), "size", 0)
-    return _quick_chunk(fuses=size >= MANY_ROWS)
+def chunk_for(method: Steps) -> Callable[..., Any]:
+    """How to compile: few steps rather start soon than run fast."""
+    return _quick_chunk() if getattr(method, "takes_few_steps", False) else _chunk
 
 
 @double_precision
@@ -130,7 +125,7 @@ def trace_ahead(method: Steps, problem: Any, phase: int | None = None) -> Callab
     key = jax.random.key(0)
     first = first_state.trace(method, problem, key)
     state, start, length = first.out_info, jnp.int64(0), jnp.int32(0)
-    chunk: Any = chunk_for(method, problem)
+    chunk: Any = chunk_for(method)
     steps = chunk.trace(method, problem, key, state, start, length, phase=phase, record=None)
 
     @double_precision

@@ -82,7 +82,7 @@ class _Programs:
         before_phase: Callable[[int | None], None] | None,
     ) -> None:
         self.method = method
-        self.chunk = chunk_for(method, problem)
+        self.chunk = chunk_for(method)
         self.arguments = (method, problem, key)
         self.record = record
         self.before_phase = before_phase
