@@ -109,7 +109,7 @@ class LeastSquaresState(NamedTuple):
     """Where the chains were under the best weights; each round starts there."""
     best_window: Window
     scale: jax.Array
-    """A factor (d, d) of the covariance of the last window, for the directions of the slice kernel."""
+    """A factor (d, d) of the covariance of the best window, which shapes whatever moves the chains."""
     damping: jax.Array
     round: jax.Array
     num_poor: jax.Array
@@ -138,10 +138,11 @@ class LeastSquaresInfo(NamedTuple):
 class LeastSquares:
     """Train coreset weights by damped non-negative least squares on windows of draws; nothing to tune.
 
-    A round costs J passes over the data and J draws of the kernel.
+    A round costs J draws of the kernel, and J passes over the data or over a sample of them.
 
     Args:
-        kernel: moves each chain. ``None`` is a hit-and-run slice kernel that is shaped by the windows themselves.
+        kernel: moves each chain. ``None`` is Hamiltonian trajectories from a hot start on, and otherwise a hit-and-run
+            slice kernel; both are shaped by the windows themselves.
         num_draws: J, draws in a window, over all chains. ``None`` is 400, or with many parameters as many as a
             quadratic in them has coefficients or the coreset has rows, whichever is less, up to 800.
         num_chains: chains among which they are divided.
@@ -217,7 +218,7 @@ class LeastSquares:
         return self.starts_hot(problem) and self._mode_start.samples_rows(problem)
 
     def phases(self, problem: Problem) -> tuple[int, ...]:
-        """What training may go through; a hot start goes on cold only if it finds no mode."""
+        """What training may go through; a hot start goes on cold only if it finds no mode or trajectories fail."""
         hot = [Phase.SAMPLE_MODE] * self._mode_start.begins_on_sample(problem) + [Phase.MODE]
         rounds = [Phase.COLD_ROUNDS, Phase.ROUNDS] if self.starts_hot(problem) else [Phase.COLD_ROUNDS]
         return (*(hot if self.starts_hot(problem) else []), *rounds)
