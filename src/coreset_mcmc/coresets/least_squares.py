@@ -18,6 +18,9 @@ chosen there by how much they matter unless somebody else has chosen them, a fir
 Laplace approximation, one solve. Other models, and those without a mode, keep the rows they were given and start from
 the chains under the initial weights, which move nothing until their window has shaped the kernel.
 
+A hot start also mends its choice of rows: after each round that did better, rows at weight zero make room for those
+that the window misses (:mod:`coreset_mcmc.coresets.exchange`), unless the estimated KL is low enough already.
+
 With many rows the sums of a window come from second-order control variates (:mod:`coreset_mcmc.weights.taylor`)
 wherever their standard error is small beside the estimated KL. What is left of passes over all rows is then a few
 Newton steps, whatever the number of draws.
@@ -40,6 +43,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.coresets.draws import Draws, collect_draws, trajectory_draws
+from coreset_mcmc.coresets.exchange import exchange_rows
 from coreset_mcmc.coresets.mode_start import WIDENING, ModeStart
 from coreset_mcmc.coresets.windows import Window, measure, without_nonfinite
 from coreset_mcmc.errors import require, require_count, require_positive
@@ -86,7 +90,7 @@ FIRST_TOLERATED_NOISE = 0.05
 class Phase:
     """What a step of training does."""
 
-    SAMPLE_MODE, MODE, COLD_ROUNDS, ROUNDS = range(4)
+    SAMPLE_MODE, MODE, COLD_ROUNDS, ROUNDS, EXCHANGE = range(5)
 
 
 class LeastSquaresState(NamedTuple):
@@ -108,6 +112,8 @@ class LeastSquaresState(NamedTuple):
     best_positions: Position
     """Where the chains were under the best weights; each round starts there."""
     best_window: Window
+    best_draws: Position
+    """The draws behind it, with a leading axis (J, ...)."""
     scale: jax.Array
     """A factor (d, d) of the covariance of the best window, which shapes whatever moves the chains."""
     damping: jax.Array
@@ -196,7 +202,7 @@ class LeastSquares:
 
     @property
     def max_steps(self) -> int:
-        return 2 + self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 2 + 2 * self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
     def window_size(self, problem: Problem) -> int:
         """J: enough equations for what they have to tell."""
@@ -219,14 +225,16 @@ class LeastSquares:
 
     def phases(self, problem: Problem) -> tuple[int, ...]:
         """What training may go through; a hot start goes on cold only if it finds no mode or trajectories fail."""
-        hot = [Phase.SAMPLE_MODE] * self._mode_start.begins_on_sample(problem) + [Phase.MODE]
-        rounds = [Phase.COLD_ROUNDS, Phase.ROUNDS] if self.starts_hot(problem) else [Phase.COLD_ROUNDS]
-        return (*(hot if self.starts_hot(problem) else []), *rounds)
+        if not self.starts_hot(problem):
+            return (Phase.COLD_ROUNDS,)
+        first = [Phase.SAMPLE_MODE] if self._mode_start.begins_on_sample(problem) else []
+        last = [Phase.EXCHANGE] if self.chooses_rows else []
+        return (*first, Phase.MODE, Phase.COLD_ROUNDS, Phase.ROUNDS, *last)
 
     def expected_phases(self, problem: Problem) -> tuple[int, ...]:
         """What is worth compiling before it is known to be needed."""
-        is_hot = self.starts_hot(problem)
-        return tuple(phase for phase in self.phases(problem) if not (is_hot and phase == Phase.COLD_ROUNDS))
+        unlikely = {Phase.COLD_ROUNDS, Phase.EXCHANGE} if self.starts_hot(problem) else set()
+        return tuple(phase for phase in self.phases(problem) if phase not in unlikely)
 
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
@@ -253,6 +261,7 @@ class LeastSquares:
             best_estimate=jnp.asarray(jnp.inf),
             best_positions=positions,
             best_window=window,
+            best_draws=jax.tree.map(lambda leaf: jnp.zeros((num_draws, *leaf.shape[1:]), leaf.dtype), positions),
             scale=jnp.eye(_dimension(problem.position)),
             damping=jnp.asarray(FIRST_DAMPING),
             round=jnp.zeros((), jnp.int32),
@@ -275,6 +284,8 @@ class LeastSquares:
             return self._sample_mode(state, problem)
         if phase == Phase.MODE:
             return self._newton_step(key, state, problem)
+        if phase == Phase.EXCHANGE:
+            return self._exchange(key, state, problem)
         return self._round(phase, key, state, problem)
 
     def describe(self, info: LeastSquaresInfo) -> str:
@@ -417,23 +428,27 @@ class LeastSquares:
         has_ended = (best_estimate < self.tolerance) | (num_poor >= max_poor)
         is_over = has_ended | (state.round + 1 >= self.num_rounds + NUM_SHAPING_ROUNDS)
 
+        may_exchange = phase == Phase.ROUNDS and self.chooses_rows
+        is_exchanging = is_best & is_judged & ~is_over & jnp.any(best_weights == 0) & may_exchange
+        is_solving = ~(is_shaping | is_over | is_exchanging)
+
         def solve() -> Solution:
             both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, window)
-            solved = nonnegative_ridge(both.values, both.totals, best_weights, damping)
-            is_good = jnp.all(jnp.isfinite(solved.weights))
-            return Solution(jnp.where(is_good, solved.weights, best_weights), solved.ridge)
+            return _solved(both, best_weights, damping)
 
         def choose(condition: jax.Array, new: Any, old: Any) -> Any:
             return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
         reshaped = choose(is_best, shrunk_factor(_flat(draws.positions)), state.scale)
-        solved = jax.lax.cond(is_shaping | is_over, lambda: Solution(best_weights, damping), solve)
+        solved = jax.lax.cond(is_solving, solve, lambda: Solution(best_weights, damping))
         moved = state._replace(
+            phase=jnp.where(is_exchanging, Phase.EXCHANGE, phase).astype(jnp.int32),
             weights=solved.weights,
             best_weights=best_weights,
             best_estimate=best_estimate,
             best_positions=choose(is_best, draws.chains.position, state.best_positions),
             best_window=choose(is_best | is_first, window, state.best_window),
+            best_draws=choose(is_best | is_first, draws.positions, state.best_draws),
             scale=reshaped if self.kernel is None else state.scale,
             damping=jnp.minimum(solved.ridge, MOST_DAMPING),
             round=state.round + jnp.where(is_first, NUM_SHAPING_ROUNDS, 1),
@@ -446,7 +461,7 @@ class LeastSquares:
         info = LeastSquaresInfo(
             kl_estimate=jnp.where(is_first, jnp.nan, estimate),
             best_estimate=best_estimate,
-            weight_change=jnp.where(is_shaping | is_over, jnp.nan, _relative_change(moved.weights, state.weights)),
+            weight_change=jnp.where(is_solving, _relative_change(moved.weights, state.weights), jnp.nan),
             damping=damping,
             newton_decrement=jnp.asarray(jnp.nan),
             num_evaluations=problem.coreset_size * num_drawn + measured.num_evaluations,
@@ -458,6 +473,30 @@ class LeastSquares:
         again = state._replace(phase=jnp.asarray(Phase.COLD_ROUNDS, jnp.int32))
         nothing = self._nothing_learned(again, info.newton_decrement, info.num_evaluations)
         return choose(is_lost, (again, nothing), (moved, info))
+
+    def _exchange(
+        self, key: Key, state: LeastSquaresState, problem: Problem
+    ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
+        """Rows without weight make room for rows that the best window misses, and a solve weighs them."""
+        made = exchange_rows(key, problem, state.best_weights, state.best_window, state.best_draws)
+        solved = _solved(made.window, state.best_weights, state.damping)
+        moved = state._replace(
+            phase=jnp.asarray(Phase.ROUNDS, jnp.int32),
+            indices=made.indices,
+            rows=made.rows,
+            weights=solved.weights,
+            best_window=made.window,
+            damping=jnp.minimum(solved.ridge, MOST_DAMPING),
+        )
+        info = self._nothing_learned(moved, jnp.asarray(jnp.nan), jnp.asarray(made.num_evaluations, jnp.int64))
+        return moved, info._replace(weight_change=_relative_change(moved.weights, state.best_weights))
+
+
+def _solved(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solution:
+    """The weights to be tried next; the best ones again if there is no solution."""
+    solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
+    is_good = jnp.all(jnp.isfinite(solved.weights))
+    return Solution(jnp.where(is_good, solved.weights, best_weights), solved.ridge)
 
 
 def _relative_change(new: jax.Array, old: jax.Array) -> jax.Array:

@@ -1,0 +1,83 @@
+"""Rows without weight make room for rows that are missed.
+
+Non-negative least squares leave some rows of a coreset at weight zero, while the draws of the coreset posterior say
+what is missing: with the residual r_j = T_j - (L w)_j over a window, the slope of the objective along the weight of
+any row n of the data is minus its covariance with r,
+
+    - d/dw_n |L w - T|^2 / (2 J) = mean_j  l_n(theta_j) r_j   (l_n centred over draws).
+
+Rows with a large positive covariance would bring the objective down. They are drawn by its square over the standard
+deviation of l_n, which favours rows that explain much of the residual over the many that explain a little by chance,
+and take the places of rows at zero. The coreset posterior does not change until the next solve. (Greedy constructions,
+Hilbert coresets and sparse VI, choose one row at a time by the same slope; here it mends what random rows have missed,
+such as the one outcome of a small group.)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.coresets.windows import Window
+from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.shuffle import without_replacement
+from coreset_mcmc.problem import Problem
+from coreset_mcmc.types import Batch, Key, Position
+from coreset_mcmc.weights.gradient import centred, log_likelihood_matrix
+from coreset_mcmc.weights.row_sampling import sample_rows
+
+NUM_EXCHANGE_DRAWS = 128
+"""Draws behind the covariances; each costs a pass over the candidates."""
+
+MOST_CANDIDATES = 131_072
+"""Rows that are looked at; uniform ones if there are more."""
+
+MOST_EXCHANGED = 0.25
+"""Of the rows of a coreset, at once."""
+
+
+class Exchanged(NamedTuple):
+    """A coreset of the same size, and the window as its rows see it."""
+
+    indices: jax.Array
+    rows: Batch
+    window: Window
+    num_evaluations: int
+
+
+def exchange_rows(key: Key, problem: Problem, weights: jax.Array, window: Window, positions: Position) -> Exchanged:
+    """Replace rows of weight zero; ``positions`` (J, ...) are the draws behind the window."""
+    candidate_key, sample_key = jax.random.split(key)
+    num_draws, size = window.totals.shape[0], problem.data.size
+    num_candidates = min(size, MOST_CANDIDATES)
+    candidates = jnp.arange(size)
+    if size > num_candidates:
+        candidates = without_replacement(candidate_key, size, num_candidates)
+    places = jnp.linspace(0, num_draws - 1, min(num_draws, NUM_EXCHANGE_DRAWS)).astype(jnp.int32)
+    some = jax.tree.map(lambda leaf: leaf[places], positions)
+    residual = (window.totals - window.values @ weights)[places]
+
+    def score(batch: Batch) -> jax.Array:
+        values = centred(log_likelihood_matrix(problem.model, some, batch))
+        covariance = jnp.maximum(residual @ values / residual.size, 0.0)
+        return covariance**2 / jnp.sqrt(jnp.mean(values**2, axis=0))
+
+    looked_at = problem.data if size == num_candidates else ArrayData(problem.data.take(candidates))
+    count = min(max(int(MOST_EXCHANGED * problem.coreset_size), 1), num_candidates)
+    (sample,) = sample_rows(sample_key, [looked_at.map_over_rows(score)], [count])
+    indices = _replaced(problem.indices, weights == 0, candidates[sample.indices].astype(problem.indices.dtype))
+    rows = problem.data.take(indices)
+    values = centred(log_likelihood_matrix(problem.model, positions, rows))
+    num_evaluations = residual.size * num_candidates + values.size
+    return Exchanged(indices, rows, Window(values, window.totals), num_evaluations)
+
+
+def _replaced(indices: jax.Array, is_idle: jax.Array, wanted: jax.Array) -> jax.Array:
+    """The wanted rows that are not there yet, in the places of idle ones, as far as there are such."""
+    is_new = ~jnp.isin(wanted, indices)
+    new_first = wanted[jnp.argsort(~is_new)]
+    rank = jnp.cumsum(is_idle) - 1
+    is_replaced = is_idle & (rank < jnp.sum(is_new))
+    return jnp.where(is_replaced, new_first[jnp.clip(rank, 0, wanted.size - 1)], indices)
