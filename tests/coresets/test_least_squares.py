@@ -12,6 +12,7 @@ import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc import InputError, LeastSquares, Model, RunError
+from coreset_mcmc.coresets import least_squares
 from coreset_mcmc.coresets.least_squares import MOST_DAMPING, Phase
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.metrics import two_moment_kl, two_moment_kl_floor
@@ -148,28 +149,21 @@ def test_nothing_usable_is_an_error():
         train(COLD, broken)
 
 
-def test_targets_that_trajectories_cannot_sample_are_left_to_slices():
-    """A log-density with a kink at every place that matters: steps small enough to be accepted do not exist.
+def test_where_trajectories_fail_slices_go_on(monkeypatch):
+    """If no acceptance rate is good enough the same weights are judged by slice sampling, and the posterior is found.
 
-    Laplace finds a mode in the smooth middle; the plateaus around it reject whole trajectories.
+    Another number of draws than elsewhere compiles programs of its own, in which the threshold is what it is here.
     """
-
-    def log_likelihood(position, batch):
-        steep = 1e4 * jnp.abs(jnp.sin(3e3 * (position["mean"] - 0.0)))
-        return -0.5 * (batch - position["mean"]) ** 2 - steep * (jnp.abs(position["mean"]) > 1e-9)
-
-    data = np.random.default_rng(0).normal(size=300)
-    model = Model(lambda position: -0.5 * position["mean"] ** 2, log_likelihood, {"mean": np.zeros(())})
-    selected = Uniform().select(np.random.default_rng(0), data, 300, 20)
-    problem = make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(0), 4))
-    phases = []
-    method = replace(HOT, num_rounds=3)
-    run(
+    monkeypatch.setattr(least_squares, "LEAST_ACCEPTANCE", 1.5)
+    problem, phases = gaussian_problem(), []
+    method = replace(HOT, num_draws=84)
+    training = run(
         method, problem, jax.random.key(0), num_steps=method.max_steps,
         callbacks=[lambda event: phases.append(int(event.state.phase))],
     )  # fmt: skip
+    assert phases.index(Phase.ROUNDS) < phases.index(Phase.COLD_ROUNDS)
     assert phases[-1] == Phase.COLD_ROUNDS
-    assert Phase.ROUNDS in phases
+    assert float(coreset_kl(training.state.rows, training.state.best_weights, problem.data.arrays)) < 1e-6
 
 
 def test_the_sampler_goes_on_from_the_best_weights():

@@ -63,11 +63,13 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
 NUM_SHAPING_ROUNDS = 2
 """First rounds of a cold start, which only shape the kernel and bring the chains to their target."""
 
+NEAR, FAR = 1.0, 50.0
+"""Estimates in nats: below the first, weights are near their best; above the second, they lead astray."""
+
 IMPROVEMENT = 0.8
-NEAR = 5.0
 MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR = 3, 6
-"""Training ends after so many rounds in a row without an estimate below 0.8 of the best: three if that is below five
-nats, six if it is not, which is enough for the damping to go from its first value to its most.
+"""Training ends near the posterior after three rounds in a row without an estimate below 0.8 of the best. Far from it
+any improvement counts, and six rounds may fail, which is enough for the damping to go from its first value to its most.
 """
 
 
@@ -418,7 +420,8 @@ class LeastSquares:
         is_shaping = ~is_first & (state.round < NUM_SHAPING_ROUNDS)
         is_judged = ~is_first & ~is_shaping
         is_best = is_usable & (estimate < state.best_estimate)
-        is_poor = is_judged & ~(estimate < IMPROVEMENT * state.best_estimate)
+        enough = jnp.where(state.best_estimate < NEAR, IMPROVEMENT, 1.0)
+        is_poor = is_judged & ~(estimate < enough * state.best_estimate)
         num_poor = jnp.where(is_poor, state.num_poor + 1, 0)
         changed = jnp.clip(state.damping * jnp.where(is_best, 0.1, 100.0), LEAST_DAMPING, MOST_DAMPING)
         damping = jnp.where(is_judged, changed, state.damping)
@@ -439,6 +442,15 @@ class LeastSquares:
         def choose(condition: jax.Array, new: Any, old: Any) -> Any:
             return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
+        def renewed(new: Any, old: Any) -> Any:
+            """The new window if it is the best; far from the posterior every other draw of the old one stays.
+
+            Draws of poor weights say where those lead astray, not what is right where the posterior is.
+            """
+            is_odd = jnp.arange(self.window_size(problem)) % 2 == 1
+            is_new = is_first | (is_best & (is_odd | (estimate < FAR)))
+            return jax.tree.map(lambda one, other: jnp.where(_along(is_new, one), one, other), new, old)
+
         reshaped = choose(is_best, shrunk_factor(_flat(draws.positions)), state.scale)
         solved = jax.lax.cond(is_solving, solve, lambda: Solution(best_weights, damping))
         moved = state._replace(
@@ -447,8 +459,8 @@ class LeastSquares:
             best_weights=best_weights,
             best_estimate=best_estimate,
             best_positions=choose(is_best, draws.chains.position, state.best_positions),
-            best_window=choose(is_best | is_first, window, state.best_window),
-            best_draws=choose(is_best | is_first, draws.positions, state.best_draws),
+            best_window=renewed(window, state.best_window),
+            best_draws=renewed(draws.positions, state.best_draws),
             scale=reshaped if self.kernel is None else state.scale,
             damping=jnp.minimum(solved.ridge, MOST_DAMPING),
             round=state.round + jnp.where(is_first, NUM_SHAPING_ROUNDS, 1),
@@ -497,6 +509,11 @@ def _solved(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solu
     solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
     is_good = jnp.all(jnp.isfinite(solved.weights))
     return Solution(jnp.where(is_good, solved.weights, best_weights), solved.ridge)
+
+
+def _along(mask: jax.Array, values: jax.Array) -> jax.Array:
+    """A mask of the leading axis, shaped to select among values."""
+    return mask.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def _relative_change(new: jax.Array, old: jax.Array) -> jax.Array:
