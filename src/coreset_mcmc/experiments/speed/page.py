@@ -14,8 +14,9 @@ from coreset_mcmc.experiments.speed.table import TABLE, read_table
 
 PAGE, PICTURE = "speed.md", "speed.png"
 GOOD_KL = 0.1
-"""Nats; draws further away than this are no draws of the posterior."""
+"""Nats beyond the noise of the comparison; draws further away than this are no draws of the posterior."""
 OURS = ("ours", "ours-auto")
+GROWING = ("simulated-1e5", "simulated-1e6", "simulated-1e7")
 NUMBERS = [
     "rows", "dimension", "coreset_size", "training_seconds", "training_seconds_cold", "seconds_to_effective", "kl",
     "kl_floor", "js", "passes", "peak_megabytes", "compile_seconds", "import_seconds", "seconds", "draws", "min_ess",
@@ -33,9 +34,9 @@ Medians over seeds where there are several. All contestants compute in double pr
 - **train s**: training, tuning or search, compilation apart; **cold** with it.
 - **to 10 000**: seconds in all, import and compilation included, to {EFFECTIVE_DRAWS:,} effective draws, by the
   smallest bulk ESS. *scaled*: fewer draws were made, and the time of sampling (nothing else) is multiplied.
-- **KL**: two-moment KL to a reference on all rows; *noise* is what draws of the reference itself would score. *est.*:
-  there is no reference, and the estimated KL of the coreset stands instead. JS: Jensen-Shannon divergence of the
-  discrete coordinates.
+- **KL**: two-moment KL to a reference on all rows; *noise* is what as many independent draws of the full posterior
+  would score on average, given the draws behind the reference. *est.*: there is no reference, and the estimated KL of
+  the coreset stands instead. JS: Jensen-Shannon divergence of the discrete coordinates.
 - **compile s**: also what was compiled on another core meanwhile.
 - **passes**: log-likelihoods of single rows over N; a gradient counts as one.
 - **NUTS / this**: ratio of the columns *to 10 000*. **published / this**: ratio of the columns *train s*.
@@ -60,7 +61,7 @@ def write_page(folder: Path) -> Path:
     """Write the page beside the table."""
     table = summarised(folder)
     lines = [INTRODUCTION, f"![Seconds to {EFFECTIVE_DRAWS:,} effective draws against rows]({PICTURE})", ""]
-    lines += [*_losses(table), ""]
+    lines += [*_losses(table), "", *_growth(table)]
     for name in (name for name in PROBLEMS if name in set(table["problem"])):
         lines += [*_problem_table(table[table["problem"] == name], name), ""]
     lines += ["## Machine", "", *(f"- {text}" for text in pd.unique(table["hardware"].dropna()))]
@@ -126,6 +127,26 @@ def _ratio(other: pd.Series | None, row: pd.Series, name: str) -> str:
     return _number(other[name] / row[name])
 
 
+def _excess(row: pd.Series) -> float:
+    """How much of the KL the noise of the comparison does not explain."""
+    return float(row["kl"]) - float(np.nan_to_num(row["kl_floor"]))
+
+
+def _growth(table: pd.DataFrame) -> list[str]:
+    """How our time, and that of NUTS, grows with the rows of the simulated problem."""
+    lines = []
+    for contestant in ("ours", "nuts"):
+        rows = table[(table["contestant"] == contestant) & table["problem"].isin(GROWING)]
+        rows = rows[np.isfinite(rows["seconds_to_effective"])].sort_values("rows")
+        if len(rows) > 1:
+            seconds = ", ".join(
+                f"{_number(row['seconds_to_effective'])} s at {row['rows']:,.0f}" for _, row in rows.iterrows()
+            )
+            factor = rows["seconds_to_effective"].iloc[-1] / rows["seconds_to_effective"].iloc[0]
+            lines.append(f"- {CONTESTANTS[contestant].title}: {seconds} rows, a factor of {_number(factor)}.")
+    return ["## How it grows with the rows", "", *lines, ""] if lines else []
+
+
 def _losses(table: pd.DataFrame) -> list[str]:
     """Every place where someone is faster and good enough, or ours is not good enough, in plain words."""
     lines = ["## Where we lose", ""]
@@ -135,15 +156,15 @@ def _losses(table: pd.DataFrame) -> list[str]:
         if not mine:
             lines.append(f"- {name}: ours did not finish.")
             continue
-        good = [row for row in mine if row["kl"] <= GOOD_KL]
+        good = [row for row in mine if _excess(row) <= GOOD_KL]
         best = min(good or mine, key=lambda row: row["seconds_to_effective"] if good else row["kl"])
         if not good:
-            lines.append(f"- {name}: ours is {_number(best['kl'])} nats away, above {GOOD_KL}.")
+            lines.append(f"- {name}: ours is {_number(best['kl'])} nats away, more than {GOOD_KL} beyond the noise.")
         for contestant, row in rows.items():
             is_rival = contestant not in OURS and np.isfinite(row["seconds_to_effective"])
             if (
                 is_rival
-                and row["kl"] <= max(GOOD_KL, best["kl"])
+                and _excess(row) <= max(GOOD_KL, _excess(best))
                 and (row["seconds_to_effective"] < best["seconds_to_effective"])
             ):
                 lines.append(
