@@ -1,8 +1,8 @@
 """Programs compiled before they are needed: phases of training, sampling and the final check, beside each other.
 
-XLA compiles without Python's lock. None of it changes a number of the result; whatever goes wrong here goes wrong
-again, and is reported, where it is needed. The model's functions are called in the caller's thread only: each program
-is traced there and handed over.
+XLA compiles without Python's lock. None of it changes a number of the result; a program that cannot be compiled here
+is compiled again, and the trouble reported, where it is needed. The model's functions are called in the caller's
+thread only: each program is traced there and handed over.
 """
 
 from __future__ import annotations
@@ -50,8 +50,12 @@ class Preparation:
         """So that nothing is compiled twice."""
         for part in self._parts:
             self._wait(part)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Begin nothing more; what is being compiled goes on."""
         if self._pool is not None:
-            self._pool.shutdown()
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self) -> None:
         """Trace and hand over, in the order of need; meanwhile ArviZ's statistics are imported.

@@ -16,7 +16,7 @@ from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.types import Position
 from coreset_mcmc.weights.epochs import half_variances
 
-FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 25, 200, 200_000_000
+FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 25, 200, 50_000_000
 """Draws in the estimate; each costs one pass over the data, so there are fewer with very many rows."""
 
 _half_variances = jax.jit(half_variances)

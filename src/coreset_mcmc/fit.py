@@ -86,13 +86,13 @@ def fit(
             ``fit.settings["coreset_size"]`` says what was tried.
         kl_target: in nats. 0.05 is what a shift of one parameter by a third of its standard deviation costs.
         draws: draws kept from each chain.
-        tune: draws discarded at the start of sampling.
+        tune: draws discarded at the start of sampling; at least the hundred in which trajectories find their step size.
         chains: chains that sample the trained coreset.
         random_seed: the same seed gives the same bits; ``None`` takes a fresh one, which the result remembers.
         method: any method of the registry; by default :class:`LeastSquares`, which needs no tuning.
         kernel: moves the chains. With the default method it trains and samples; with a given method it only samples,
-            and the method's own kernel trains. By default a slice kernel shaped by the draws so far, or Gibbs sampling
-            for the spike-and-slab regression.
+            and the method's own kernel trains. By default Hamiltonian trajectories shaped by the draws so far, a slice
+            kernel for models without gradients, or Gibbs sampling for the spike-and-slab regression.
         selection: which rows enter the coreset: :class:`Uniform`, :class:`Stratified` or :class:`Given`. By default the
             rows that matter most, chosen at the mode of a differentiable model; uniform ones otherwise.
         initvals: where chains start instead of the model's own initial position; for a model from a library, values of
@@ -141,18 +141,22 @@ def fit(
     folder = Path(checkpoint) if checkpoint is not None else None
     identity = checkpoints.fingerprint(model, plan.method, plan.problem, seed) if folder else ""
     preparation = Preparation(plan.method, plan.problem, chains)
-    training = run(
-        plan.method,
-        plan.problem,
-        train_key,
-        num_steps=plan.method.max_steps,
-        callbacks=callbacks,
-        progressbar=progressbar and plan.method.max_steps > 0,
-        description="training",
-        checkpoint=checkpoints.Checkpoint(folder / "training.npz") if folder else None,
-        fingerprint=identity,
-        before_phase=preparation.before_phase if plan.sampling_kernel is None else None,
-    )
+    try:
+        training = run(
+            plan.method,
+            plan.problem,
+            train_key,
+            num_steps=plan.method.max_steps,
+            callbacks=callbacks,
+            progressbar=progressbar and plan.method.max_steps > 0,
+            description="training",
+            checkpoint=checkpoints.Checkpoint(folder / "training.npz") if folder else None,
+            fingerprint=identity,
+            before_phase=preparation.before_phase if plan.sampling_kernel is None else None,
+        )
+    except BaseException:
+        preparation.give_up()
+        raise
     trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=chains)
     preparation.wait_for_all()
     num_discarded = max(tune, getattr(trained.sampler, "num_tuning", 0))
@@ -326,5 +330,5 @@ def make_plan(
 
 def _check_counts(draws: int, tune: int, chains: int) -> None:
     require_count("draws", draws, at_least=1, fix="Pass how many draws to keep from each chain.")
-    require_count("tune", tune, at_least=0, fix="Use 0 to keep every draw.")
+    require_count("tune", tune, at_least=0, fix="Leave it out for the default.")
     require_count("chains", chains, at_least=1, fix="Four chains let R-hat tell whether they agree.")

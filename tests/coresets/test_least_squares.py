@@ -162,7 +162,6 @@ def test_where_trajectories_fail_slices_go_on(monkeypatch):
         callbacks=[lambda event: phases.append(int(event.state.phase))],
     )  # fmt: skip
     assert phases.index(Phase.ROUNDS) < phases.index(Phase.COLD_ROUNDS)
-    assert phases[-1] == Phase.COLD_ROUNDS
     assert float(coreset_kl(training.state.rows, training.state.best_weights, problem.data.arrays)) < 1e-6
 
 

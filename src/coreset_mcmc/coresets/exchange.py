@@ -47,8 +47,15 @@ class Exchanged(NamedTuple):
     num_evaluations: int
 
 
-def exchange_rows(key: Key, problem: Problem, weights: jax.Array, window: Window, positions: Position) -> Exchanged:
-    """Replace rows of weight zero; ``positions`` (J, ...) are the draws behind the window."""
+def exchange_rows(
+    key: Key, problem: Problem, weights: jax.Array, window: Window, positions: Position, is_second: jax.Array
+) -> Exchanged:
+    """Replace rows of weight zero.
+
+    ``positions`` (J, ...) are the draws behind the window. They may come from two posteriors, those with ``is_second``
+    (J,) from the second, so both sides of the equations are centred within each.
+    """
+    window = Window(*(centred_within(is_second, side, window) for side in window))
     candidate_key, sample_key = jax.random.split(key)
     num_draws, size = window.totals.shape[0], problem.data.size
     num_candidates = min(size, MOST_CANDIDATES)
@@ -67,17 +74,34 @@ def exchange_rows(key: Key, problem: Problem, weights: jax.Array, window: Window
     looked_at = problem.data if size == num_candidates else ArrayData(problem.data.take(candidates))
     count = min(max(int(MOST_EXCHANGED * problem.coreset_size), 1), num_candidates)
     (sample,) = sample_rows(sample_key, [looked_at.map_over_rows(score)], [count])
-    indices = _replaced(problem.indices, weights == 0, candidates[sample.indices].astype(problem.indices.dtype))
-    rows = problem.data.take(indices)
-    values = centred(log_likelihood_matrix(problem.model, positions, rows))
-    num_evaluations = residual.size * num_candidates + values.size
-    return Exchanged(indices, rows, Window(values, window.totals), num_evaluations)
+    wanted = candidates[sample.indices].astype(problem.indices.dtype)
+    proposed = _replaced(problem.indices, weights == 0, wanted)
+    values = log_likelihood_matrix(problem.model, positions, problem.data.take(proposed))
+    values = centred_within(is_second, values, window)
+    is_good = jnp.all(jnp.isfinite(values), axis=0) & (proposed != problem.indices)
+    indices = jnp.where(is_good, proposed, problem.indices)
+    return Exchanged(
+        indices=indices,
+        rows=problem.data.take(indices),
+        window=Window(jnp.where(is_good, values, window.values), window.totals),
+        num_evaluations=residual.size * num_candidates + values.size,
+    )
+
+
+def centred_within(is_second: jax.Array, side: jax.Array, window: Window) -> jax.Array:
+    """One side of the equations, (J,) or (J, M), centred within each kind; those that say nothing stay so."""
+    says_something = jnp.any(window.values != 0, axis=1)
+    groups = jnp.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
+    means = groups @ side / jnp.maximum(jnp.sum(groups, axis=1), 1.0).reshape(-1, *[1] * (side.ndim - 1))
+    whole = side - jnp.tensordot(groups.T, means, axes=1)
+    return jnp.where(says_something.reshape(-1, *[1] * (side.ndim - 1)), whole, 0.0)
 
 
 def _replaced(indices: jax.Array, is_idle: jax.Array, wanted: jax.Array) -> jax.Array:
     """The wanted rows that are not there yet, in the places of idle ones, as far as there are such."""
     is_new = ~jnp.isin(wanted, indices)
     new_first = wanted[jnp.argsort(~is_new)]
-    rank = jnp.cumsum(is_idle) - 1
-    is_replaced = is_idle & (rank < jnp.sum(is_new))
+    is_free = is_idle & ~jnp.isin(indices, wanted)
+    rank = jnp.cumsum(is_free) - 1
+    is_replaced = is_free & (rank < jnp.sum(is_new))
     return jnp.where(is_replaced, new_first[jnp.clip(rank, 0, wanted.size - 1)], indices)

@@ -77,7 +77,7 @@ FEWEST_DRAWS, MOST_DRAWS = 400, 800
 """In a window, unless the user says how many."""
 
 LEAST_ACCEPTANCE = 0.5
-"""If fewer trajectories are accepted after their step size was tuned, the target is not for them."""
+"""If fewer trajectories are accepted after their step size was tuned, the weights tried are not for them."""
 
 FEWEST_TUNING = 40
 """Steps of each chain in which trajectories find their step size, in every round."""
@@ -130,7 +130,7 @@ class LeastSquaresInfo(NamedTuple):
     """What one step of training reports."""
 
     kl_estimate: jax.Array
-    """Half the variance of T - L w over fresh draws of the weights tried; NaN while the mode is sought."""
+    """Half the variance of T - L w over fresh draws of the weights tried; NaN in a step that judges none."""
     best_estimate: jax.Array
     weight_change: jax.Array
     """How far the solve moved the weights, as a share of their size; NaN in a step without one."""
@@ -204,7 +204,7 @@ class LeastSquares:
 
     @property
     def max_steps(self) -> int:
-        return 2 + 2 * self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 1 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
     def window_size(self, problem: Problem) -> int:
         """J: enough equations for what they have to tell."""
@@ -401,7 +401,7 @@ class LeastSquares:
         """Draw from the weights to be tried, judge them, and solve for the next ones.
 
         The first window of a hot start is not drawn from the weights, so it judges nothing. Where trajectories are not
-        accepted, slice sampling judges the same weights, and does so from then on.
+        accepted, slice sampling judges the same weights in a round of its own.
         """
         draws, is_first = self._draw(phase, key, state, problem), state.is_first
 
@@ -431,7 +431,8 @@ class LeastSquares:
         has_ended = (best_estimate < self.tolerance) | (num_poor >= max_poor)
         is_over = has_ended | (state.round + 1 >= self.num_rounds + NUM_SHAPING_ROUNDS)
 
-        may_exchange = phase == Phase.ROUNDS and self.chooses_rows
+        is_hot = phase == Phase.ROUNDS
+        may_exchange = is_hot and self.chooses_rows and problem.coreset_size < problem.data.size
         is_exchanging = is_best & is_judged & ~is_over & jnp.any(best_weights == 0) & may_exchange
         is_solving = ~(is_shaping | is_over | is_exchanging)
 
@@ -443,18 +444,18 @@ class LeastSquares:
             return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
 
         def renewed(new: Any, old: Any) -> Any:
-            """The new window if it is the best; far from the posterior every other draw of the old one stays.
+            """The new window if it is the best; far from the posterior half of the draws before it stay.
 
             Draws of poor weights say where those lead astray, not what is right where the posterior is.
             """
-            is_odd = jnp.arange(self.window_size(problem)) % 2 == 1
-            is_new = is_first | (is_best & (is_odd | (estimate < FAR)))
+            is_taken = self._is_second(problem) | (estimate < FAR) | (not is_hot)
+            is_new = is_first | (is_best & is_taken)
             return jax.tree.map(lambda one, other: jnp.where(_along(is_new, one), one, other), new, old)
 
         reshaped = choose(is_best, shrunk_factor(_flat(draws.positions)), state.scale)
         solved = jax.lax.cond(is_solving, solve, lambda: Solution(best_weights, damping))
         moved = state._replace(
-            phase=jnp.where(is_exchanging, Phase.EXCHANGE, phase).astype(jnp.int32),
+            phase=jnp.where(is_exchanging, Phase.EXCHANGE, self._next_phase(phase, state, problem)).astype(jnp.int32),
             weights=solved.weights,
             best_weights=best_weights,
             best_estimate=best_estimate,
@@ -486,11 +487,23 @@ class LeastSquares:
         nothing = self._nothing_learned(again, info.newton_decrement, info.num_evaluations)
         return choose(is_lost, (again, nothing), (moved, info))
 
+    def _is_second(self, problem: Problem) -> jax.Array:
+        """Draws (J,) of a window that are taken from the latest of two posteriors: every other step of all chains."""
+        return jnp.arange(self.window_size(problem)) // self.num_chains % 2 == 1
+
+    def _next_phase(self, phase: int, state: LeastSquaresState, problem: Problem) -> jax.Array:
+        """Rounds go on as they are, but after one by slices trajectories are tried again if they were to begin with."""
+        if phase == Phase.COLD_ROUNDS and self.starts_hot(problem):
+            return jnp.where(state.search.has_converged, Phase.ROUNDS, Phase.COLD_ROUNDS)
+        return jnp.asarray(phase)
+
     def _exchange(
         self, key: Key, state: LeastSquaresState, problem: Problem
     ) -> tuple[LeastSquaresState, LeastSquaresInfo]:
         """Rows without weight make room for rows that the best window misses, and a solve weighs them."""
-        made = exchange_rows(key, problem, state.best_weights, state.best_window, state.best_draws)
+        made = exchange_rows(
+            key, problem, state.best_weights, state.best_window, state.best_draws, self._is_second(problem)
+        )
         solved = _solved(made.window, state.best_weights, state.damping)
         moved = state._replace(
             phase=jnp.asarray(Phase.ROUNDS, jnp.int32),

@@ -27,7 +27,7 @@ ROUNDING = 1e-12
 
 
 class Solution(NamedTuple):
-    """The minimiser, and the ridge for which it is one."""
+    """The minimiser, and the ridge for which it is one; if ``max_iterations`` ended the search it is close to one."""
 
     weights: jax.Array
     """(M,)"""

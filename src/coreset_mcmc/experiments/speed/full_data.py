@@ -26,6 +26,8 @@ NUM_CHAINS = 2
 NUM_BLOCKS = 100
 """Blocks of the subsample of HMCECS, one of which is refreshed with each draw."""
 SUBSAMPLE_SHARE, MIN_SUBSAMPLE = 0.01, 1_000
+GAUSSIAN_STEP = 1.2
+"""Times d^-1/4: a step size that a standard normal target accepts nine times in ten."""
 NUM_ELBO_DRAWS = 20
 """Draws by which Pathfinder judges each of its approximations; its default of 200 would take longer than the search."""
 
@@ -43,7 +45,8 @@ def run_nuts(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome
     """Dense mass matrix, two chains at the same time, one for each core.
 
     With very many rows a chain would spend hours on finding the posterior. It is then given the mode and the covariance
-    of the Laplace approximation, tunes its step size alone, and its short run is scaled up.
+    of the Laplace approximation and a step size that suits a Gaussian, so it has nothing to tune, and its short run is
+    scaled up.
     """
     model = _model(problem)
     from numpyro.infer import MCMC, NUTS  # noqa: PLC0415
@@ -61,9 +64,10 @@ def run_nuts(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome
             options |= {
                 "inverse_mass_matrix": gaussian.scale_factor @ gaussian.scale_factor.T,
                 "adapt_mass_matrix": False,
-                "step_size": 0.7,
+                "adapt_step_size": False,
+                "step_size": GAUSSIAN_STEP * gaussian.mean.size**-0.25,
             }
-            note = f"given mode and covariance, {tune} steps of tuning"
+            note = "given mode, covariance and step size"
     is_parallel = jax.local_device_count() >= NUM_CHAINS and not is_helped
     chains = MCMC(
         NUTS(model, **options),

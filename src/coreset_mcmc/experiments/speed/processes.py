@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,8 @@ def answer_of(task: dict[str, Any], folder: Path, time_limit: float) -> dict[str
     except subprocess.TimeoutExpired as error:
         raise TimeUpError from error
     if not answer_path.exists():
+        if ended.returncode == -signal.SIGKILL:
+            raise ChildError("killed by the system: not enough memory")
         words = ended.stderr.strip().splitlines()[-1:] or [f"exit code {ended.returncode}"]
         raise ChildError(words[0][:200])
     answer: dict[str, Any] = json.loads(answer_path.read_text())
