@@ -128,7 +128,7 @@ def _ratio(other: pd.Series | None, row: pd.Series, name: str) -> str:
     return _number(other[name] / row[name])
 
 
-def _excess(row: pd.Series) -> float:
+def excess(row: pd.Series) -> float:
     """How much of the KL the noise of the comparison does not explain."""
     return float(row["kl"]) - float(np.nan_to_num(row["kl_floor"]))
 
@@ -157,15 +157,15 @@ def _losses(table: pd.DataFrame) -> list[str]:
         if not mine:
             lines.append(f"- {name}: ours did not finish.")
             continue
-        good = [row for row in mine if _excess(row) <= GOOD_KL]
-        best = min(good or mine, key=lambda row: row["seconds_to_effective"] if good else _excess(row))
+        good = [row for row in mine if excess(row) <= GOOD_KL]
+        best = min(good or mine, key=lambda row: row["seconds_to_effective"] if good else excess(row))
         if not good:
             lines.append(f"- {name}: ours is {_number(best['kl'])} nats away, more than {GOOD_KL} beyond the noise.")
         for contestant, row in rows.items():
             is_rival = contestant not in OURS and np.isfinite(row["seconds_to_effective"])
             if (
                 is_rival
-                and _excess(row) <= max(GOOD_KL, _excess(best))
+                and excess(row) <= max(GOOD_KL, excess(best))
                 and (row["seconds_to_effective"] < best["seconds_to_effective"])
             ):
                 lines.append(
