@@ -12,9 +12,11 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc.coresets import exchange
 from coreset_mcmc.coresets.exchange import exchange_rows
+from coreset_mcmc.coresets.least_squares import Phase
 from coreset_mcmc.coresets.windows import Window
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.problem import make_problem, starting_positions
+from coreset_mcmc.run import run
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.weights.gradient import centred, full_data_sums, log_likelihood_matrix
 
@@ -146,3 +148,26 @@ def test_training_needs_fewer_rows_with_it(monkeypatch):
 
 def _nothing(key, problem, weights, window, positions, is_second):
     return exchange.Exchanged(problem.indices, problem.rows, window, 0)
+
+
+def test_a_run_goes_on_from_before_an_exchange(tmp_path):
+    """Stopped between a round and the exchange that follows, and resumed from a file: not a bit differs."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 5))
+    data = {"x": x, "y": rng.poisson(1.0, size=600).astype(float)}
+    model, method = cm.models.poisson_regression(5), cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=4)
+    chosen = cm.selection.Uniform().select(rng, data, 600, 12)
+    with jax.enable_x64(True):
+        problem = make_problem(model, to_array_data(data), chosen, starting_positions(model, jax.random.key(0), 2))
+    whole = run(method, problem, jax.random.key(1), num_steps=method.max_steps)
+    saved = {"checkpoint": cm.Checkpoint(tmp_path / "training.npz"), "num_steps": method.max_steps}
+
+    def is_before(event):
+        return int(event.state.phase) == Phase.EXCHANGE
+
+    stopped = run(method, problem, jax.random.key(1), callbacks=[is_before], **saved)
+    assert stopped.reason == "stopped by a callback"
+    resumed = run(method, problem, jax.random.key(1), **saved)
+    assert resumed.num_steps == whole.num_steps > stopped.num_steps
+    for one, other in zip(jax.tree.leaves(resumed.state), jax.tree.leaves(whole.state), strict=True):
+        np.testing.assert_array_equal(one, other)
