@@ -12,7 +12,7 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc.coresets import exchange
 from coreset_mcmc.coresets.exchange import exchange_rows
-from coreset_mcmc.coresets.least_squares import Phase
+from coreset_mcmc.coresets.least_squares_state import Phase
 from coreset_mcmc.coresets.windows import Window
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.problem import make_problem, starting_positions

@@ -13,7 +13,8 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc import InputError, LeastSquares, Model, RunError
 from coreset_mcmc.coresets import least_squares
-from coreset_mcmc.coresets.least_squares import MOST_DAMPING, Phase
+from coreset_mcmc.coresets.least_squares import MOST_DAMPING
+from coreset_mcmc.coresets.least_squares_state import Phase
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.metrics import two_moment_kl, two_moment_kl_floor
 from coreset_mcmc.models.gaussian_location import coreset_kl, coreset_posterior

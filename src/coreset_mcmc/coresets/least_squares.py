@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,6 +44,7 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.coresets.draws import Draws, collect_draws, trajectory_draws
 from coreset_mcmc.coresets.exchange import exchange_rows
+from coreset_mcmc.coresets.least_squares_state import LeastSquaresInfo, LeastSquaresState, Phase
 from coreset_mcmc.coresets.mode_start import WIDENING, ModeStart
 from coreset_mcmc.coresets.windows import Window, measure, without_nonfinite
 from coreset_mcmc.errors import require, require_count, require_positive
@@ -56,7 +57,7 @@ from coreset_mcmc.sampling import frozen_problem, sample_coreset
 from coreset_mcmc.selection import SelectedRows
 from coreset_mcmc.status import Status
 from coreset_mcmc.tuned_sampling import TunedSampling
-from coreset_mcmc.types import Batch, Key, Position, pytree, static
+from coreset_mcmc.types import Key, Position, pytree, static
 from coreset_mcmc.weights.nonnegative import Solution, nonnegative_ridge
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
@@ -87,58 +88,6 @@ TOLERATED_NOISE = 0.1
 
 FIRST_TOLERATED_NOISE = 0.05
 """The same for the first window, in nats; there is no estimate yet."""
-
-
-class Phase:
-    """What a step of training does."""
-
-    SAMPLE_MODE, MODE, COLD_ROUNDS, ROUNDS, EXCHANGE = range(5)
-
-
-class LeastSquaresState(NamedTuple):
-    """The minimum that the next round needs."""
-
-    phase: jax.Array
-    search: Any
-    """The Newton search of a hot start; empty without one."""
-    taylor: Any
-    """The control variates; empty without them, and of no use before the mode is found."""
-    indices: jax.Array
-    """Row numbers of the coreset (M,)."""
-    rows: Batch
-    """The rows themselves."""
-    weights: jax.Array
-    """To be tried in the next round."""
-    best_weights: jax.Array
-    best_estimate: jax.Array
-    best_positions: Position
-    """Where the chains were under the best weights; each round starts there."""
-    best_window: Window
-    best_draws: Position
-    """The draws behind it, with a leading axis (J, ...)."""
-    scale: jax.Array
-    """A factor (d, d) of the covariance of the best window, which shapes whatever moves the chains."""
-    damping: jax.Array
-    round: jax.Array
-    num_poor: jax.Array
-    is_first: jax.Array
-    """Whether the next window is the first of a hot start."""
-    done: jax.Array
-
-
-class LeastSquaresInfo(NamedTuple):
-    """What one step of training reports."""
-
-    kl_estimate: jax.Array
-    """Half the variance of T - L w over fresh draws of the weights tried; NaN in a step that judges none."""
-    best_estimate: jax.Array
-    weight_change: jax.Array
-    """How far the solve moved the weights, as a share of their size; NaN in a step without one."""
-    damping: jax.Array
-    newton_decrement: jax.Array
-    """Distance to the mode of all rows; infinite while only that of a sample is known, NaN after the search."""
-    num_evaluations: jax.Array
-    status: jax.Array
 
 
 @pytree
