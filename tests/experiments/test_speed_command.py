@@ -163,6 +163,14 @@ def test_page_has_ratios_failures_and_where_we_lose(made_up_table):
     assert "failed: stopped after 600 s" in text
 
 
+def test_the_command_says_where_we_lose(made_up_table):
+    result = runner.invoke(cli.app, ["bench", "speed", "--figures-only", "--out", str(made_up_table)])
+    assert result.exit_code == 0
+    text = " ".join(result.output.split())
+    assert "Laplace + PSIS takes 4 s" in text
+    assert "hierarchical: ours is 5 nats away" in text
+
+
 def test_picture_comes_from_the_table_alone(made_up_table):
     assert draw_picture(made_up_table).stat().st_size > 10_000
     assert set(COLOURS) == set(CONTESTANTS)

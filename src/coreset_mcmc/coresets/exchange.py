@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.coresets.windows import Window
+from coreset_mcmc.coresets.windows import Window, along
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.problem import Problem
@@ -92,9 +92,9 @@ def centred_within(is_second: jax.Array, side: jax.Array, window: Window) -> jax
     """One side of the equations, (J,) or (J, M), centred within each kind; those that say nothing stay so."""
     says_something = jnp.any(window.values != 0, axis=1)
     groups = jnp.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
-    means = groups @ side / jnp.maximum(jnp.sum(groups, axis=1), 1.0).reshape(-1, *[1] * (side.ndim - 1))
+    means = groups @ side / along(jnp.maximum(jnp.sum(groups, axis=1), 1.0), side)
     whole = side - jnp.tensordot(groups.T, means, axes=1)
-    return jnp.where(says_something.reshape(-1, *[1] * (side.ndim - 1)), whole, 0.0)
+    return jnp.where(along(says_something, side), whole, 0.0)
 
 
 def _replaced(indices: jax.Array, is_idle: jax.Array, wanted: jax.Array) -> jax.Array:

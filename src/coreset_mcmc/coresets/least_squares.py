@@ -46,7 +46,7 @@ from coreset_mcmc.coresets.draws import Draws, collect_draws, trajectory_draws
 from coreset_mcmc.coresets.exchange import exchange_rows
 from coreset_mcmc.coresets.least_squares_state import LeastSquaresInfo, LeastSquaresState, Phase
 from coreset_mcmc.coresets.mode_start import WIDENING, ModeStart
-from coreset_mcmc.coresets.windows import Window, measure, without_nonfinite
+from coreset_mcmc.coresets.windows import Window, along, measure, without_nonfinite
 from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.kernels.base import Kernel, init_chains
 from coreset_mcmc.kernels.shape import shrunk_factor
@@ -352,6 +352,7 @@ class LeastSquares:
         The first window of a hot start is not drawn from the weights, so it judges nothing. Where trajectories are not
         accepted, slice sampling judges the same weights in a round of its own.
         """
+        is_hot = phase == Phase.ROUNDS
         draws, is_first = self._draw(phase, key, state, problem), state.is_first
 
         def misfit(values: jax.Array, totals: jax.Array) -> jax.Array:
@@ -361,7 +362,7 @@ class LeastSquares:
             by_estimate = TOLERATED_NOISE * jnp.maximum(misfit(values, totals), self.tolerance)
             return jnp.where(is_first, FIRST_TOLERATED_NOISE, by_estimate)
 
-        taylor = state.taylor if phase == Phase.ROUNDS and self.samples_rows(problem) else None
+        taylor = state.taylor if is_hot and self.samples_rows(problem) else None
         measured = measure(problem, taylor, draws.positions, tolerated)
         estimate = jnp.where(is_first, jnp.inf, misfit(*measured.window) + measured.noise)
         is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(measured.window.values))
@@ -380,7 +381,6 @@ class LeastSquares:
         has_ended = (best_estimate < self.tolerance) | (num_poor >= max_poor)
         is_over = has_ended | (state.round + 1 >= self.num_rounds + NUM_SHAPING_ROUNDS)
 
-        is_hot = phase == Phase.ROUNDS
         may_exchange = is_hot and self.chooses_rows and problem.coreset_size < problem.data.size
         is_exchanging = is_best & is_judged & ~is_over & jnp.any(best_weights == 0) & may_exchange
         is_solving = ~(is_shaping | is_over | is_exchanging)
@@ -399,7 +399,7 @@ class LeastSquares:
             """
             is_taken = self._is_second(problem) | (estimate < FAR) | (not is_hot)
             is_new = is_first | (is_best & is_taken)
-            return jax.tree.map(lambda one, other: jnp.where(_along(is_new, one), one, other), new, old)
+            return jax.tree.map(lambda one, other: jnp.where(along(is_new, one), one, other), new, old)
 
         reshaped = choose(is_best, shrunk_factor(_flat(draws.positions)), state.scale)
         solved = jax.lax.cond(is_solving, solve, lambda: Solution(best_weights, damping))
@@ -429,7 +429,7 @@ class LeastSquares:
             num_evaluations=problem.coreset_size * num_drawn + measured.num_evaluations,
             status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
         )
-        if phase == Phase.COLD_ROUNDS or self.kernel is not None:
+        if not is_hot or self.kernel is not None:
             return moved, info
         is_lost = ~(draws.acceptance_rate > LEAST_ACCEPTANCE)
         again = state._replace(phase=jnp.asarray(Phase.COLD_ROUNDS, jnp.int32))
@@ -471,11 +471,6 @@ def _solved(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solu
     solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
     is_good = jnp.all(jnp.isfinite(solved.weights))
     return Solution(jnp.where(is_good, solved.weights, best_weights), solved.ridge)
-
-
-def _along(mask: jax.Array, values: jax.Array) -> jax.Array:
-    """A mask of the leading axis, shaped to select among values."""
-    return mask.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def _relative_change(new: jax.Array, old: jax.Array) -> jax.Array:

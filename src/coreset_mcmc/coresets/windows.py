@@ -60,6 +60,11 @@ def measure(
     return Measured(Window(values, totals), noise, num_evaluations.astype(jnp.int64))
 
 
+def along(mask: jax.Array, values: jax.Array) -> jax.Array:
+    """A mask, or numbers, of the leading axis, shaped to go with values."""
+    return mask.reshape(-1, *[1] * (values.ndim - 1))
+
+
 def without_nonfinite(window: Window) -> Window:
     """Equations that are not numbers say nothing: 0 w = 0."""
     is_finite = jnp.all(jnp.isfinite(window.values), axis=1) & jnp.isfinite(window.totals)

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from coreset_mcmc.errors import require, require_count, require_positive
 from coreset_mcmc.experiments.command import check_names
 from coreset_mcmc.experiments.speed.contestants import CONTESTANTS, Job, all_jobs
-from coreset_mcmc.experiments.speed.page import write_page
+from coreset_mcmc.experiments.speed.page import losses, summarised, write_page
 from coreset_mcmc.experiments.speed.picture import draw_picture
 from coreset_mcmc.experiments.speed.problems import PROBLEMS, QUICK_PROBLEMS, QUICK_ROWS
 from coreset_mcmc.experiments.speed.processes import ChildError, TimeUpError, answer_of
@@ -51,7 +51,7 @@ class Request:
 
 
 def compare(console: Console, request: Request) -> list[Path]:
-    """Run the jobs that have no row yet, append their rows, then write the page and draw its picture."""
+    """Run the jobs that have no row yet, append their rows, write the page and its picture, and say where we lose."""
     check_names("--problem", request.problems, list(PROBLEMS))
     check_names("--contestant", request.contestants, list(CONTESTANTS))
     require_count("--repeats", request.repeats, at_least=1, fix="Leave it out for one.")
@@ -59,6 +59,8 @@ def compare(console: Console, request: Request) -> list[Path]:
     if not request.figures_only:
         _run_missing(console, request)
     paths = [write_page(request.out), draw_picture(request.out)]
+    for line in losses(summarised(request.out)):
+        console.print(escape(line))
     for path in paths:
         console.print(f"[bold]{escape(str(path))}[/bold]")
     return paths

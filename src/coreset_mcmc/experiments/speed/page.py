@@ -28,7 +28,7 @@ HEADINGS = (
 INTRODUCTION = f"""# How long it takes
 
 Made from [{TABLE}]({TABLE}) by `coreset-mcmc bench speed`; `--figures-only` makes this page again. Every run is a
-process of its own, alone on the machine; its clock starts when the data are in memory and no library is imported.
+process of its own, one after the other; its clock starts when the data are in memory and no library is imported.
 Medians over seeds where there are several. All contestants compute in double precision.
 
 - **train s**: training, tuning or search, compilation apart; **cold** with it, ours with that of sampling, too, which
@@ -62,7 +62,7 @@ def write_page(folder: Path) -> Path:
     """Write the page beside the table."""
     table = summarised(folder)
     lines = [INTRODUCTION, f"![Seconds to {EFFECTIVE_DRAWS:,} effective draws against rows]({PICTURE})", ""]
-    lines += [*_losses(table), "", *_growth(table)]
+    lines += [*losses(table), "", *_growth(table)]
     for name in (name for name in PROBLEMS if name in set(table["problem"])):
         lines += [*_problem_table(table[table["problem"] == name], name), ""]
     lines += ["## Machine", "", *(f"- {text}" for text in pd.unique(table["hardware"].dropna()))]
@@ -148,7 +148,7 @@ def _growth(table: pd.DataFrame) -> list[str]:
     return ["## How it grows with the rows", "", *lines, ""] if lines else []
 
 
-def _losses(table: pd.DataFrame) -> list[str]:
+def losses(table: pd.DataFrame) -> list[str]:
     """Every place where someone is faster and good enough, or ours is not good enough, in plain words."""
     lines = ["## Where we lose", ""]
     for name in (name for name in PROBLEMS if name in set(table["problem"])):

@@ -1,4 +1,4 @@
-"""One process for each task, alone on the machine, ended when its time is up."""
+"""One process for each task, one after the other, ended when its time is up."""
 
 from __future__ import annotations
 
