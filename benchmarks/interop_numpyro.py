@@ -26,9 +26,9 @@ sys.path.insert(0, str(ROOT / "tests" / "interop"))
 
 from numpyro.infer import MCMC, NUTS  # noqa: E402
 from numpyro.infer.util import potential_energy  # noqa: E402
-from numpyro_models import Case, cases  # noqa: E402
 
 import coreset_mcmc as cm  # noqa: E402
+from tests.helpers.numpyro_models import Case, cases  # noqa: E402
 
 HEADER = (
     "| model | rows | M | parameters | totals differ by (relative) | estimated KL | largest shift (sd) | "
@@ -87,7 +87,7 @@ def compare(name: str, case: Case, coreset_size: int, draws: int) -> str:
     fit_seconds = time.perf_counter() - began
     ours, theirs = (
         arviz_stats.summary(tree, var_names=list(reference["posterior"].data_vars), round_to="none")
-        for tree in (fit.posterior, reference)
+        for tree in (fit.tree, reference)
     )
     ours.index = theirs.index
     shift = (ours["mean"] - theirs["mean"]).abs()

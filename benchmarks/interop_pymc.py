@@ -31,7 +31,7 @@ import pymc as pm  # noqa: E402
 import pymc_models  # noqa: E402
 
 import coreset_mcmc as cm  # noqa: E402
-from coreset_mcmc.interop.row_checks import random_positions  # noqa: E402
+from coreset_mcmc.interop.pymc.row_checks import random_positions  # noqa: E402
 
 HEADER = (
     "| model | rows | M | parameters | totals differ by (relative) | estimated KL | largest shift (sd) | "
@@ -71,9 +71,9 @@ def compare(name: str, source: Any, coreset_size: int, draws: int) -> str:
     began = time.perf_counter()
     fit = cm.fit(model, coreset_size=coreset_size, draws=2 * draws, tune=draws, random_seed=0, progressbar=False)
     fit_seconds = time.perf_counter() - began
-    names = list(fit.posterior["posterior"].data_vars)
+    names = list(fit.posterior.data_vars)
     reference = arviz_base.from_dict({"posterior": {key: np.asarray(result["posterior"][key]) for key in names}})
-    mine = arviz_base.from_dict({"posterior": {key: fit.posterior["posterior"][key].to_numpy() for key in names}})
+    mine = arviz_base.from_dict({"posterior": {key: fit.posterior[key].to_numpy() for key in names}})
     ours, theirs = (arviz_stats.summary(tree, round_to="none") for tree in (mine, reference))
     shift = (ours["mean"] - theirs["mean"]).abs()
     errors = np.sqrt(ours["mcse_mean"].astype(float) ** 2 + theirs["mcse_mean"].astype(float) ** 2)

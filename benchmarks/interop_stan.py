@@ -72,7 +72,7 @@ def main() -> None:
     seconds = time.perf_counter() - began
     by_draw = np.concatenate([sampled["alpha"], sampled["beta"]])  # (parameter, draw * chain), chains interleaved
     theirs = by_draw.reshape(len(by_draw), NUM_DRAWS, NUM_CHAINS).transpose(2, 1, 0)
-    group = fit.posterior["posterior"]
+    group = fit.posterior
     ours = np.concatenate([group["alpha"].to_numpy()[..., None], group["beta"].to_numpy()], axis=2)
     lines = [
         "# The Stan recipe, run",

@@ -30,10 +30,10 @@ from rich.table import Table
 
 import coreset_mcmc as cm
 from coreset_mcmc.data import ArrayData, to_array_data
+from coreset_mcmc.data.selection import Uniform
+from coreset_mcmc.driver.run import _chunk
 from coreset_mcmc.kernels import HitAndRunSlice, UnivariateSlice
-from coreset_mcmc.problem import Problem, make_problem, starting_positions
-from coreset_mcmc.run import _chunk
-from coreset_mcmc.selection import Uniform
+from coreset_mcmc.posterior.problem import Problem, make_problem, starting_positions
 
 GOAL = 1.3
 CORESET_SIZE, NUM_CHAINS, NUM_FEATURES = 500, 2, 10

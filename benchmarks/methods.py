@@ -36,15 +36,15 @@ from rich.console import Console
 
 import coreset_mcmc as cm
 from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.diagnostics.metrics import jensen_shannon, min_bulk_ess, two_moment_kl
+from coreset_mcmc.driver.run import run
 from coreset_mcmc.kernels import SpikeAndSlabGibbs, UnivariateSlice
-from coreset_mcmc.metrics import jensen_shannon, min_bulk_ess, two_moment_kl
+from coreset_mcmc.methods.registry import METHODS
+from coreset_mcmc.methods.sampling import sample_coreset
+from coreset_mcmc.methods.subsampling import GaussianProposal, ModeSearch, SpikeAndSlabProposal
 from coreset_mcmc.models.gaussian_location import coreset_posterior
-from coreset_mcmc.problem import make_problem, starting_positions
-from coreset_mcmc.registry import METHODS
-from coreset_mcmc.run import run
-from coreset_mcmc.sampling import sample_coreset
-from coreset_mcmc.selection import SelectedRows
-from coreset_mcmc.subsampling import GaussianProposal, ModeSearch, SpikeAndSlabProposal
+from coreset_mcmc.posterior.problem import make_problem, starting_positions
 from references import PROBLEMS, Draws, Settings, reference_draws, unchanged
 
 DOCS = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -87,7 +87,7 @@ def continuous(draws: Draws) -> np.ndarray:
 
 def draws_of(fit: cm.Fit) -> Draws:
     """Variables with leading axes (chain, draw)."""
-    return {str(name): values.to_numpy() for name, values in fit.posterior["posterior"].data_vars.items()}
+    return {str(name): values.to_numpy() for name, values in fit.posterior.data_vars.items()}
 
 
 def moments(draws: np.ndarray, patterns: np.ndarray | None = None) -> Reference:
@@ -225,7 +225,7 @@ def measure(name: str, case: Case, reference: Reference, seed: int) -> dict[str,
         "evaluations_per_effective_draw": num_evaluations / ess,
     }
     if reference.patterns is not None:
-        gamma = fit.posterior["posterior"]["gamma"].to_numpy()
+        gamma = fit.posterior["gamma"].to_numpy()
         row["js"] = jensen_shannon(gamma.reshape(-1, gamma.shape[-1]), reference.patterns)
     return row
 

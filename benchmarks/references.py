@@ -40,13 +40,13 @@ from jax.flatten_util import ravel_pytree
 from numpyro.infer import MCMC, NUTS
 
 from coreset_mcmc import models
+from coreset_mcmc.core.status import Status
 from coreset_mcmc.data import to_array_data
-from coreset_mcmc.laplace import LaplaceApproximation, NewtonSearch, approximation_at, find_mode
-from coreset_mcmc.metrics import bulk_ess, two_moment_kl, two_moment_kl_floor
-from coreset_mcmc.model import Model
-from coreset_mcmc.problem import make_problem, starting_positions
-from coreset_mcmc.selection import Uniform
-from coreset_mcmc.status import Status
+from coreset_mcmc.data.selection import Uniform
+from coreset_mcmc.diagnostics.metrics import bulk_ess, two_moment_kl, two_moment_kl_floor
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.newton import LaplaceApproximation, NewtonSearch, approximation_at, find_mode
+from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
 DATA_SEED = 2_024
 MAX_RHAT = 1.01

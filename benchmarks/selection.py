@@ -16,9 +16,9 @@ from pathlib import Path
 import pandas as pd
 
 import coreset_mcmc as cm
-from coreset_mcmc import metrics
-from coreset_mcmc.experiments.cases import CASES
-from coreset_mcmc.experiments.references import continuous, draws_of, reference
+from coreset_mcmc.diagnostics import metrics
+from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.paper.references import continuous, draws_of, reference
 
 TABLE = Path("docs/benchmarks/selection.csv")
 REFERENCES = Path("docs/paper/references")

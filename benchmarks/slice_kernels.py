@@ -29,9 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 from coreset_mcmc.kernels import HitAndRunSlice, Kernel, UnivariateSlice, from_blackjax, init_chains, step_chains
-from coreset_mcmc.model import Model
 from coreset_mcmc.models import logistic_regression, poisson_regression
-from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.target import CoresetTarget
 
 WIDTH, MAX_DOUBLINGS = 10.0, 20
 DATA_SIZE = 10_000

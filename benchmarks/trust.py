@@ -36,13 +36,13 @@ import jax
 import numpy as np
 
 import coreset_mcmc as cm
-from coreset_mcmc.diagnostics import SamplingQuality, sampling_quality
-from coreset_mcmc.experiments.cases import CASES
-from coreset_mcmc.experiments.references import continuous, draws_of, key_of, reference
-from coreset_mcmc.metrics import min_bulk_ess, two_moment_kl, two_moment_kl_floor
+from coreset_mcmc.diagnostics.metrics import min_bulk_ess, two_moment_kl, two_moment_kl_floor
+from coreset_mcmc.diagnostics.mixing import SamplingQuality, sampling_quality
 from coreset_mcmc.models.gaussian_location import coreset_posterior
-from coreset_mcmc.trust import BAD, CARE, GOOD, Finding, rules
-from coreset_mcmc.trust.verdict import worst
+from coreset_mcmc.verdict import BAD, CARE, GOOD, Finding, rules
+from coreset_mcmc.verdict.verdict import worst
+from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.paper.references import continuous, draws_of, key_of, reference
 from references import PROBLEMS, Draws, Settings, convergence, sample, unchanged
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -188,7 +188,7 @@ def measure(problem: Problem, construction: str, size: int, seed: int) -> dict[s
     raw = two_moment_kl(draws, problem.reference.mean, problem.reference.covariance)
     noise = two_moment_kl_floor(dimension, 1.0 / (1.0 / min_bulk_ess(draws) + 1.0 / problem.reference.ess))
     judged = made.trust()
-    quality = sampling_quality(made.posterior)
+    quality = sampling_quality(made.tree)
     return {
         **{name: getattr(judged, name) for name in FIELDS if hasattr(judged, name)},
         "rows": made.coreset.num_rows,

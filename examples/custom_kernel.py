@@ -16,8 +16,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import coreset_mcmc as cm
+from coreset_mcmc.core.types import pytree
 from coreset_mcmc.kernels import KernelInfo, KernelState
-from coreset_mcmc.types import pytree
 
 matplotlib.use("agg")
 from matplotlib import pyplot
@@ -79,10 +79,10 @@ def main(arguments: list[str] | None = None) -> None:
     figure, panels = pyplot.subplots(len(kernels), 1, figsize=(9, 5), sharex=True, sharey=True, layout="constrained")
     for panel, (name, kernel) in zip(panels, kernels.items(), strict=True):
         fit = cm.fit(cm.models.poisson_regression(2), data, kernel=kernel, **settings)
-        effective = arviz_stats.ess(fit.posterior, var_names=["beta"])["beta"].to_numpy()
+        effective = arviz_stats.ess(fit.tree, var_names=["beta"])["beta"].to_numpy()
         print(f"{name}: {fit}")
         print(fit.summary().to_string())
-        panel.plot(fit.posterior["posterior"]["beta"].to_numpy()[:, :, 0].T, linewidth=0.6)
+        panel.plot(fit.posterior["beta"].to_numpy()[:, :, 0].T, linewidth=0.6)
         panel.set_title(f"{name}: smallest effective sample size {effective.min():.0f}", loc="left")
         panel.set_ylabel("beta[0]")
     panels[-1].set_xlabel("draw")

@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
         var_names=["beta", "gamma"],
     )
     print(fit.summary(var_names=["beta"]).to_string())
-    posterior = fit.posterior["posterior"]
+    posterior = fit.posterior
     inclusion = posterior["gamma"].mean(("chain", "draw")).to_numpy()
     for number, (probability, coefficient) in enumerate(zip(inclusion, TRUTH, strict=True)):
         print(f"feature {number}: included with probability {probability:.2f}; true coefficient {coefficient}")

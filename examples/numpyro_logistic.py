@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     probability = fit.predict(draws=100)["posterior_predictive"]["outcome"].sel(statistic="mean").to_numpy()
     groups = np.array_split(np.argsort(probability), 15)
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    draws = fit.posterior["posterior"]["coefficients"].to_numpy().reshape(-1, len(TRUTH))
+    draws = fit.posterior["coefficients"].to_numpy().reshape(-1, len(TRUTH))
     left.violinplot(draws, showextrema=False)
     left.plot(range(1, len(TRUTH) + 1), TRUTH, "k_", markersize=14, label="truth")
     left.set_xticks(range(1, len(TRUTH) + 1), names)

@@ -13,11 +13,11 @@ import numpy as np
 from scipy.optimize import nnls
 
 import coreset_mcmc as cm
+from coreset_mcmc.core.types import pytree
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.kernels import HitAndRunSlice, Kernel
-from coreset_mcmc.method import Needs, WithoutTraining
-from coreset_mcmc.sampling import sample_coreset
-from coreset_mcmc.selection import SelectedRows
-from coreset_mcmc.types import pytree
+from coreset_mcmc.methods.contract import Needs, WithoutTraining
+from coreset_mcmc.methods.sampling import sample_coreset
 
 matplotlib.use("agg")
 from matplotlib import pyplot
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     left.set_yscale("log")
     left.set_ylabel("estimated KL to the full posterior (nats)")
     for number, (name, fit) in enumerate(fits.items()):
-        draws = fit.posterior["posterior"]["beta"].to_numpy().reshape(-1, 4)
+        draws = fit.posterior["beta"].to_numpy().reshape(-1, 4)
         places = np.arange(4) + 0.2 * (number - 1)
         low, high = np.quantile(draws, [0.055, 0.945], axis=0)
         right.vlines(places, low, high, color=f"C{number}", linewidth=4, label=name)

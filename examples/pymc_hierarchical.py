@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(fit.summary(var_names=["mean", "spread", "level", "floor_effect", "noise"]).to_string())
     print(fit)
 
-    levels = fit.posterior["posterior"]["level"].stack(sample=("chain", "draw"))
+    levels = fit.posterior["level"].stack(sample=("chain", "draw"))
     low, middle, high = levels.quantile([0.03, 0.5, 0.97], "sample").to_numpy()
     alone = [
         data["log_radon"][(data["county"] == number) & (data["floor"] == 0)].mean() for number in range(NUM_COUNTIES)
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     axes.plot(places, middle, "o", color="C0")
     axes.plot(places, truth, "k_", markersize=14, label="truth")
     axes.plot(places, alone, "x", color="C1", label="mean of the county's own houses")
-    axes.axhline(float(fit.posterior["posterior"]["mean"].mean()), color="0.8", zorder=0)
+    axes.axhline(float(fit.posterior["mean"].mean()), color="0.8", zorder=0)
     axes.set_xticks(places, [f"{count:,}" for count in houses], rotation=45)
     axes.set_xlabel("houses in the county")
     axes.set_ylabel("log radon, basement")

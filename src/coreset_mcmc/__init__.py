@@ -6,10 +6,18 @@ data to draws; the modules below hold the parts that can be exchanged.
 
 from importlib.metadata import version
 
-from coreset_mcmc import kernels, metrics, models, selection, subsampling
-from coreset_mcmc.checkpoint import Checkpoint
-from coreset_mcmc.coreset import Coreset
-from coreset_mcmc.coresets import (
+from coreset_mcmc import kernels, models
+from coreset_mcmc.core.errors import CheckpointError, InputError, RunError
+from coreset_mcmc.data import selection
+from coreset_mcmc.diagnostics import metrics
+from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.driver.cost import Cost
+from coreset_mcmc.fitting.fit import fit
+from coreset_mcmc.interop.bambi import from_bambi
+from coreset_mcmc.interop.numpyro.adapter import from_numpyro
+from coreset_mcmc.interop.pymc.adapter import from_pymc
+from coreset_mcmc.kernels import from_blackjax
+from coreset_mcmc.methods import (
     CoresetMCMC,
     Hilbert,
     ImportanceSampling,
@@ -18,24 +26,20 @@ from coreset_mcmc.coresets import (
     SparseHamiltonianFlow,
     SparseVI,
     Uniform,
+    subsampling,
 )
-from coreset_mcmc.errors import CheckpointError, InputError, RunError
-from coreset_mcmc.fit import fit
-from coreset_mcmc.interop.bambi import from_bambi
-from coreset_mcmc.interop.numpyro import from_numpyro
-from coreset_mcmc.interop.pymc import from_pymc
-from coreset_mcmc.kernels import from_blackjax
-from coreset_mcmc.model import ChangeBound, LinearPredictor, Model
-from coreset_mcmc.references import NUTS, Laplace
-from coreset_mcmc.result import Cost, Fit, load
-from coreset_mcmc.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
+from coreset_mcmc.methods.coreset_mcmc import optimizers
+from coreset_mcmc.methods.coreset_mcmc.epochs import DoublingEpochs
+from coreset_mcmc.methods.coreset_mcmc.hot_start import HotStart
+from coreset_mcmc.methods.coreset_mcmc.minibatch import RandomOrderScan, WithoutReplacement
+from coreset_mcmc.methods.coreset_mcmc.projections import Affine, Box, NonNegative, Simplex
+from coreset_mcmc.methods.full_data import NUTS, Laplace
+from coreset_mcmc.methods.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
+from coreset_mcmc.models.model import ChangeBound, LinearPredictor, Model
+from coreset_mcmc.results.coreset import Coreset
+from coreset_mcmc.results.fit import Fit, load
 from coreset_mcmc.tables import Regression, from_formula, read_table, regression
-from coreset_mcmc.trust import Finding, Trust, trust
-from coreset_mcmc.weights import optimizers
-from coreset_mcmc.weights.epochs import DoublingEpochs
-from coreset_mcmc.weights.hot_start import HotStart
-from coreset_mcmc.weights.minibatch import RandomOrderScan, WithoutReplacement
-from coreset_mcmc.weights.projections import Affine, Box, NonNegative, Simplex
+from coreset_mcmc.verdict import Finding, Trust, trust
 
 __version__ = version("coreset-mcmc")
 

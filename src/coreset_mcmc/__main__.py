@@ -1,5 +1,5 @@
 """``python -m coreset_mcmc`` is the command ``coreset-mcmc``."""
 
-from coreset_mcmc.cli import app
+from coreset_mcmc.commands.cli import app
 
 app(prog_name="coreset-mcmc")

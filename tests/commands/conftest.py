@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from coreset_mcmc import cli
+from coreset_mcmc.commands import cli
 from coreset_mcmc.datasets.flights import flights_with_weather
 
 Command = Callable[..., Any]

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from little_table import little
 
 from coreset_mcmc.commands import folder as folders
+from tests.helpers.little_table import little
 
 FORMULA = ["-f", "y ~ x"]
 

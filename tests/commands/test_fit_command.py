@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import xarray
 
-from coreset_mcmc.progress import ProgressBar
+from coreset_mcmc.driver.progress import ProgressBar
 
 SMALL = ["--draws", "200", "--tune", "100", "--seed", "1", "--coreset-size", "120"]
 QUICK = [*SMALL, "--no-trust", "--no-report"]

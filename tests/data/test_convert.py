@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.data import ArrayData, to_array_data, to_batch
-from coreset_mcmc.errors import InputError
 
 
 class TestAccepted:

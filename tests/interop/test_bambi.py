@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.interop.row_checks import random_positions
+from coreset_mcmc.interop.pymc.row_checks import random_positions
 
 bmb = pytest.importorskip("bambi", reason="needs Bambi: pip install coreset-mcmc[bambi]")
-from bambi_models import MODELS  # noqa: E402
+from tests.helpers.bambi_models import MODELS  # noqa: E402
 
 SIZE = 60
 
@@ -140,7 +140,7 @@ def test_coreset_posterior_is_the_known_one(fitted):
     design = np.column_stack([np.ones(len(model.data)), model.data["x"]])
     best = np.linalg.lstsq(design, model.data["y"], rcond=None)[0]
     for name, value in zip(("Intercept", "x"), best, strict=True):
-        draws = fit.posterior["posterior"][name].to_numpy()
+        draws = fit.posterior[name].to_numpy()
         assert abs(draws.mean() - value) < (5 / np.sqrt(200) + np.sqrt(0.04) + 0.01) / np.sqrt(2_000)
 
 

@@ -14,9 +14,9 @@ import pytest
 from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 from numpyro.infer.util import constrain_fn, potential_energy
-from numpyro_models import cases, divorce, lung
 
 import coreset_mcmc as cm
+from tests.helpers.numpyro_models import cases, divorce, lung
 
 SIZE = 40
 X = np.random.default_rng(0).normal(size=SIZE)
@@ -360,15 +360,15 @@ def fitted():
 
 
 def test_results_carry_names_dims_and_values(fitted):
-    posterior = fitted.posterior["posterior"]
+    posterior = fitted.posterior
     assert set(posterior.data_vars) == {"mean_a", "scale_a", "scale_b", "a", "b", "sigma"}
     assert posterior["a"].dims == ("chain", "draw", "patients")
     assert list(posterior["patients"].to_numpy()) == list("abcde")
     assert float(posterior["sigma"].min()) > 0
-    assert fitted.posterior["observed_data"]["obs"].shape == (150,)
-    rows = fitted.posterior["observed_data"]["coreset_row"].to_numpy()
-    np.testing.assert_array_equal(fitted.posterior["observed_data"]["obs"], fitted.data["fvc"][rows])
-    log_sigma = fitted.posterior["unconstrained_posterior"]["sigma"]
+    assert fitted.tree["observed_data"]["obs"].shape == (150,)
+    rows = fitted.tree["observed_data"]["coreset_row"].to_numpy()
+    np.testing.assert_array_equal(fitted.tree["observed_data"]["obs"], fitted.data["fvc"][rows])
+    log_sigma = fitted.tree["unconstrained_posterior"]["sigma"]
     np.testing.assert_allclose(np.exp(log_sigma), posterior["sigma"], rtol=1e-12)
     assert "mean_b" in fitted.positions()
 
@@ -389,7 +389,7 @@ def test_posterior_is_that_of_numpyros_own_nuts(fitted):
     assert fitted.kl_estimate < 0.02
     for name in ("a", "b", "sigma", "mean_a"):
         theirs = np.asarray(mcmc.get_samples()[name])
-        ours = fitted.posterior["posterior"][name].to_numpy().reshape(-1, *theirs.shape[1:])
+        ours = fitted.posterior[name].to_numpy().reshape(-1, *theirs.shape[1:])
         error = np.abs(ours.mean(0) - theirs.mean(0)) / theirs.std(0)
         assert error.max() < 0.7, name
         assert np.abs(np.log(ours.std(0) / theirs.std(0))).max() < np.log(1.5), name
@@ -444,7 +444,7 @@ def test_the_coreset_refitted_in_numpyro_is_our_posterior(fitted):
     positions = fitted.positions()
     for draw in (0, 17, 400):
         position = jax.tree.map(lambda leaf, draw=draw: jnp.asarray(leaf[1, draw]), positions)
-        ours = fitted.posterior["sample_stats"]["lp"].to_numpy()[1, draw]
+        ours = fitted.tree["sample_stats"]["lp"].to_numpy()[1, draw]
         theirs = -potential_energy(weighted, (), {**columns, "num_patients": 5}, position)
         np.testing.assert_allclose(ours, theirs, rtol=1e-8)
 
@@ -461,7 +461,7 @@ def test_initvals_are_values_of_parameters():
 
 def test_fingerprint_is_that_of_the_code():
     """A checkpoint of a NumPyro model can be resumed in another process, and not by another model."""
-    from coreset_mcmc.checkpoint import fingerprint
+    from coreset_mcmc.driver.checkpoint import fingerprint
 
     def other(marriage, age, divorce=None):
         b = numpyro.sample("a", dist.Normal(0.0, 0.3))

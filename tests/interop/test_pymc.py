@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.interop.row_checks import random_positions
+from coreset_mcmc.interop.pymc.row_checks import random_positions
 
 pm = pytest.importorskip("pymc", reason="needs PyMC: pip install coreset-mcmc[pymc]")
 import pytensor.tensor as pt  # noqa: E402
-from pymc_models import COUNTIES, MODELS, linear  # noqa: E402
+
+from tests.helpers.pymc_models import COUNTIES, MODELS, linear  # noqa: E402
 
 SIZE = 60
 RNG = np.random.default_rng(0)
@@ -379,16 +380,16 @@ def test_coreset_posterior_agrees_with_pymcs_own_sampler(fitted):
         )
     assert fitted.kl_estimate < 0.02
     for name in ("sigma", "Intercept", "slope"):
-        mine, reference = fitted.posterior["posterior"][name].to_numpy(), np.asarray(theirs["posterior"][name])
+        mine, reference = fitted.posterior[name].to_numpy(), np.asarray(theirs["posterior"][name])
         spread = reference.std()
         tolerance = 5 * spread * np.sqrt(1 / 200 + 1 / 200) + np.sqrt(2 * 0.02) * spread
         assert abs(mine.mean() - reference.mean()) < tolerance
 
 
 def test_groups_of_the_result(fitted):
-    assert set(fitted.posterior["posterior"].data_vars) == {"sigma", "Intercept", "slope"}
-    assert bool((fitted.posterior["posterior"]["sigma"] > 0).all())
-    assert set(fitted.posterior["observed_data"].data_vars) == {"y"}
+    assert set(fitted.posterior.data_vars) == {"sigma", "Intercept", "slope"}
+    assert bool((fitted.posterior["sigma"] > 0).all())
+    assert set(fitted.tree["observed_data"].data_vars) == {"y"}
 
 
 def refit_in_pymc(rows, weights):

@@ -10,23 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kernel_checks import (
-    FALSE_ALARM,
-    NUM_CHAINS,
-    NUM_REFERENCE,
-    QUICK_COMPILATION,
-    advance,
-    assert_plausible,
-    compare_draws,
-    is_rejected,
-)
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 from scipy.special import rel_entr
 
 from coreset_mcmc import CoresetMCMC, DoublingEpochs
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.data import to_array_data
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.data.selection import SelectedRows, Uniform
+from coreset_mcmc.diagnostics.metrics import jensen_shannon, jensen_shannon_floor
+from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.kernels.base import KernelInfo, init_chains, restart_chains, step_chains
 from coreset_mcmc.kernels.gibbs import (
     GibbsState,
@@ -37,8 +31,7 @@ from coreset_mcmc.kernels.gibbs import (
     inclusion_log_odds,
     weighted_sums,
 )
-from coreset_mcmc.metrics import jensen_shannon, jensen_shannon_floor
-from coreset_mcmc.model import SpikeAndSlab
+from coreset_mcmc.methods.sampling import FrozenSampling, SamplingProblem
 from coreset_mcmc.models import (
     least_squares_start,
     linear_regression,
@@ -46,14 +39,21 @@ from coreset_mcmc.models import (
     sparse_regression,
     sparse_regression_data,
 )
+from coreset_mcmc.models.model import SpikeAndSlab
 from coreset_mcmc.models.sparse import coefficient_scales
-from coreset_mcmc.problem import Problem, make_problem, starting_positions
-from coreset_mcmc.run import Run, run
-from coreset_mcmc.sampling import FrozenSampling, SamplingProblem
-from coreset_mcmc.selection import SelectedRows, Uniform
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, pytree
-from sparse_exact import ExactSparse, small_posterior
+from coreset_mcmc.posterior.problem import Problem, make_problem, starting_positions
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.kernel_checks import (
+    FALSE_ALARM,
+    NUM_CHAINS,
+    NUM_REFERENCE,
+    QUICK_COMPILATION,
+    advance,
+    assert_plausible,
+    compare_draws,
+    is_rejected,
+)
+from tests.helpers.sparse_exact import ExactSparse, small_posterior
 
 POSTERIOR = small_posterior()
 

@@ -10,18 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
-from exact_targets import BIMODAL, GAUSSIAN, NORMAL_GAMMA
-from kernel_checks import (
-    QUICK_COMPILATION,
-    advance,
-    advance_chains,
-    compare_draws,
-    invariance_p_values,
-    is_rejected,
-    start_and_reference,
-)
 
-from catalogue import entry
+from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels import (
     GaussianAutoregression,
     Kernel,
@@ -35,8 +25,18 @@ from coreset_mcmc.kernels import (
     step_chains,
 )
 from coreset_mcmc.models.gaussian_location import coreset_posterior
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, pytree
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.catalogue import entry
+from tests.helpers.exact_targets import BIMODAL, GAUSSIAN, NORMAL_GAMMA
+from tests.helpers.kernel_checks import (
+    QUICK_COMPILATION,
+    advance,
+    advance_chains,
+    compare_draws,
+    invariance_p_values,
+    is_rejected,
+    start_and_reference,
+)
 
 
 def copy_of(function: Callable[..., Any]) -> Callable[..., Any]:

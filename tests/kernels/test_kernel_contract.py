@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact_targets import GAUSSIAN, NORMAL_GAMMA, ExactTarget
-from kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance
 
-from catalogue import CATALOGUE, Entry, entry
 from coreset_mcmc import kernels
+from coreset_mcmc.core.types import Position, pytree
 from coreset_mcmc.kernels import HitAndRunSlice, KernelInfo, UnivariateSlice, init_chains, log_density_of, step_chains
-from coreset_mcmc.types import Position, pytree
+from tests.helpers.catalogue import CATALOGUE, Entry, entry
+from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, ExactTarget
+from tests.helpers.kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance
 
 every_kernel = pytest.mark.parametrize("tested", CATALOGUE, ids=str)
 

@@ -9,11 +9,11 @@ import blackjax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact_targets import GAUSSIAN, NORMAL_GAMMA, PARETO
 
-from catalogue import CATALOGUE, Entry, entry
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.kernels import GaussianAutoregression, HitAndRunSlice, RandomWalk, UnivariateSlice, from_blackjax
+from tests.helpers.catalogue import CATALOGUE, Entry, entry
+from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, PARETO
 
 MANY_MODELS = [one for one in CATALOGUE if one.only_model is None]
 WITH_GRADIENTS = ["nuts", "hmc", "mala", "barker", "whitened_hmc"]

@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact_targets import GAUSSIAN
-from kernel_checks import QUICK_COMPILATION
 
-from catalogue import entry
+from coreset_mcmc.core.types import Position
 from coreset_mcmc.kernels import Kernel, from_blackjax
-from coreset_mcmc.model import Model
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Position
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.catalogue import entry
+from tests.helpers.exact_targets import GAUSSIAN
+from tests.helpers.kernel_checks import QUICK_COMPILATION
 
 NUM_STEPS = 8
 

@@ -15,13 +15,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kernel_checks import NUM_CHAINS, NUM_REFERENCE, QUICK_COMPILATION, assert_plausible, compare_columns, is_rejected
 
-from catalogue import entry
+from coreset_mcmc.core.types import Key
 from coreset_mcmc.kernels import Kernel
 from coreset_mcmc.models import logistic_regression
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.catalogue import entry
+from tests.helpers.kernel_checks import (
+    NUM_CHAINS,
+    NUM_REFERENCE,
+    QUICK_COMPILATION,
+    assert_plausible,
+    compare_columns,
+    is_rejected,
+)
 
 DESIGN = np.array([-1.0, 0.4, 2.0])
 TRIALS = np.array([8, 5, 12])

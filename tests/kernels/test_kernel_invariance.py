@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import jax
 import pytest
-from exact_targets import BIMODAL, GAUSSIAN, NORMAL_GAMMA, PARETO
-from kernel_checks import assert_plausible, invariance_p_values
 
-from catalogue import CATALOGUE, Entry, entry
 from coreset_mcmc.kernels import HitAndRunSlice, UnivariateSlice
+from tests.helpers.catalogue import CATALOGUE, Entry, entry
+from tests.helpers.exact_targets import BIMODAL, GAUSSIAN, NORMAL_GAMMA, PARETO
+from tests.helpers.kernel_checks import assert_plausible, invariance_p_values
 
 
 @pytest.mark.statistical

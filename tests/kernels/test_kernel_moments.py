@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact_targets import GAUSSIAN
-from kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance, assert_plausible, normal_p_values
 
 from coreset_mcmc.kernels import GaussianAutoregression, HitAndRunSlice, RandomWalk
-from coreset_mcmc.model import Model
 from coreset_mcmc.models.gaussian_location import coreset_posterior
-from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.exact_targets import GAUSSIAN
+from tests.helpers.kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance, assert_plausible, normal_p_values
 
 
 def moment_scores(draws: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:

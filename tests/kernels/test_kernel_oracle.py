@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from exact_targets import BIMODAL, NORMAL_GAMMA
-from kernel_checks import NUM_CHAINS, advance, assert_plausible, compare_draws, is_rejected
 
-from catalogue import entry
+from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.kernels import HitAndRunSlice, Kernel, RandomWalk, UnivariateSlice, from_blackjax
 from coreset_mcmc.models import logistic_regression
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.catalogue import entry
+from tests.helpers.exact_targets import BIMODAL, NORMAL_GAMMA
+from tests.helpers.kernel_checks import NUM_CHAINS, advance, assert_plausible, compare_draws, is_rejected
 
 
 def compare_steps(key: Key, ours: Kernel, theirs: Kernel, target: CoresetTarget, start: Position) -> np.ndarray:

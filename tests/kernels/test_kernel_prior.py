@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kernel_checks import NUM_CHAINS, advance, assert_plausible
 from scipy import stats
 
-from catalogue import entry
 from coreset_mcmc.models import logistic_regression
-from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.posterior.target import CoresetTarget
+from tests.helpers.catalogue import entry
+from tests.helpers.kernel_checks import NUM_CHAINS, advance, assert_plausible
 
 ROWS = {"x": np.array([[1.0], [-2.0], [1e308]]), "y": np.array([1.0, 0.0, 1.0])}
 """The last row overflows the linear predictor: its likelihood is zero, or not a number, almost everywhere."""

@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from catalogue import METHODS, MethodEntry
 from coreset_mcmc import Model, RunError
-from coreset_mcmc.checkpoint import Checkpoint
-from coreset_mcmc.chunks import num_compiled_programs
 from coreset_mcmc.data import to_array_data
-from coreset_mcmc.problem import Problem, make_problem, starting_positions
-from coreset_mcmc.registry import METHODS as REGISTERED
-from coreset_mcmc.run import Run, run
-from coreset_mcmc.selection import Uniform
-from test_run import leaves_equal
+from coreset_mcmc.data.selection import Uniform
+from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.driver.compiled import num_compiled_programs
+from coreset_mcmc.driver.run import Run, run
+from coreset_mcmc.methods.registry import METHODS as REGISTERED
+from coreset_mcmc.posterior.problem import Problem, make_problem, starting_positions
+from tests.helpers.catalogue import METHODS, MethodEntry
+from tests.helpers.trees import leaves_equal
 
 SIZE, CORESET_SIZE, NUM_CHAINS = 100, 10, 2
 ALL = pytest.mark.parametrize("entry", METHODS, ids=str)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from catalogue import METHODS
-from coreset_mcmc.registry import METHODS as REGISTERED
-from coreset_mcmc.registry import methods_that_work
-from coreset_mcmc.tuned_sampling import NUM_TUNING
-from problems import logistic_data
+from coreset_mcmc.methods.registry import METHODS as REGISTERED
+from coreset_mcmc.methods.registry import methods_that_work
+from coreset_mcmc.methods.tuned_sampling import NUM_TUNING
+from tests.helpers.catalogue import METHODS
+from tests.helpers.problems import logistic_data
 
 ALL = pytest.mark.parametrize("entry", METHODS, ids=str)
 SETTINGS = {"coreset_size": 20, "draws": 30, "tune": 10, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -34,17 +34,17 @@ def sparse_data():
 @ALL
 def test_fit_returns_the_same_kind_of_result_for_every_method(entry, tmp_path):
     fit = quiet_fit(cm.models.logistic_regression(2), logistic_data(), method=entry.make(1.0))
-    beta = fit.posterior["posterior"]["beta"]
+    beta = fit.posterior["beta"]
     assert beta.shape == (2, 30, 3)
     assert np.isfinite(beta.to_numpy()).all()
-    assert {"lp", "acceptance_rate", "diverging", "n_steps"} <= set(fit.posterior["sample_stats"].data_vars)
+    assert {"lp", "acceptance_rate", "diverging", "n_steps"} <= set(fit.tree["sample_stats"].data_vars)
     assert fit.sampling.num_steps == (30 + NUM_TUNING if entry.name == "least-squares" else 40)
     assert fit.sampling.num_evaluations > 0
     assert fit.settings["method"] == entry.make(1.0).name
-    assert fit.has_coreset == ("coreset" in fit.posterior)
+    assert fit.has_coreset == ("coreset" in fit.tree)
     assert list(fit.summary().index) == ["beta[0]", "beta[1]", "beta[2]"]
     loaded = cm.load(fit.save(tmp_path / "fit.nc"))
-    assert np.array_equal(loaded.posterior["posterior"]["beta"], beta)
+    assert np.array_equal(loaded.posterior["beta"], beta)
     assert loaded.has_coreset == fit.has_coreset
     assert repr(loaded) == repr(fit)
 
@@ -75,7 +75,7 @@ def test_methods_said_to_work_on_a_discrete_model_do(name):
         method = REGISTERED[name]()  # finds a proposal that moves the indicators
     data = sparse_data()
     fit = quiet_fit(SPARSE, data, method=method, initvals=cm.models.least_squares_start(data))
-    gamma = fit.posterior["posterior"]["gamma"].to_numpy()
+    gamma = fit.posterior["gamma"].to_numpy()
     assert set(np.unique(gamma)) <= {0, 1}
     assert gamma[..., 1:].mean() > 0.9, "coefficients of 2 with noise 1 leave no doubt"
 
@@ -83,7 +83,7 @@ def test_methods_said_to_work_on_a_discrete_model_do(name):
 def test_defaults_work_on_the_discrete_model():
     """No method and no kernel named: Gibbs moves the chains, and the active coefficients are found."""
     fit = quiet_fit(SPARSE, sparse_data(), draws=200)
-    assert np.allclose(fit.posterior["posterior"]["gamma"].mean(("chain", "draw"))[1:], 1.0)
+    assert np.allclose(fit.posterior["gamma"].mean(("chain", "draw"))[1:], 1.0)
 
 
 def test_a_bound_that_the_model_does_not_give_is_refused():

@@ -14,12 +14,12 @@ import pytest
 from scipy import integrate, stats
 
 from coreset_mcmc import models
-from coreset_mcmc.errors import InputError
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.methods.registry import MODELS
 from coreset_mcmc.models import gaussian_location, linear_regression, logistic_regression, poisson_regression
 from coreset_mcmc.models.gaussian_location import coreset_kl, coreset_kl_gradient, coreset_posterior
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.special import SOFTPLUS_IS_EXPONENTIAL_BELOW, log_softplus, softplus
-from coreset_mcmc.registry import MODELS
 
 NUM_ROWS, NUM_FEATURES = 7, 3
 

@@ -16,8 +16,7 @@ from jax.flatten_util import ravel_pytree
 from scipy import integrate, optimize, special, stats
 
 import coreset_mcmc as cm
-from coreset_mcmc.errors import InputError
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.models import (
     bradley_terry,
     bradley_terry_data,
@@ -29,9 +28,10 @@ from coreset_mcmc.models import (
     unidentified_regression,
     unidentified_regression_data,
 )
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.special import LARGEST_LOG_INVERSE_SCALE, inverse_scale
 from coreset_mcmc.models.unidentified import log_density_of_a_factor
-from coreset_mcmc.target import CoresetTarget
+from coreset_mcmc.posterior.target import CoresetTarget
 
 NUM_COMPONENTS, NUM_FEATURES, NUM_GROUPS, NUM_PLAYERS = 3, 2, 5, 6
 MODELS = {
@@ -615,7 +615,7 @@ def test_fit_works_end_to_end(rng: np.random.Generator) -> None:
             progressbar=False,
             method=cm.CoresetMCMC(num_chains=2, num_iterations=20),
         )
-    posterior = fitted.posterior["posterior"]
+    posterior = fitted.posterior
     assert dict(posterior.sizes) == {"chain": 2, "draw": 50, "coefficient": NUM_FEATURES, "group": NUM_GROUPS}
     assert all(np.all(np.isfinite(posterior[name])) for name in ("beta", "effects", "mean", "log_scale"))
     assert np.isfinite(fitted.kl_estimate)

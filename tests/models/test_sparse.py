@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.data import to_array_data
-from coreset_mcmc.errors import InputError
 from coreset_mcmc.models import least_squares_start, sparse_regression, sparse_regression_data
 from coreset_mcmc.models.sparse import TRUE_COEFFICIENTS
-from coreset_mcmc.problem import check_model, starting_positions
+from coreset_mcmc.posterior.problem import check_model, starting_positions
 
 NUM_ROWS, NUM_FEATURES, NUM_POSITIONS = 7, 4, 12
 

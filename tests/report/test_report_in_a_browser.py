@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_fits import hostile_content, made_content, made_fit, normal_draws
 
 from coreset_mcmc.report import render
+from tests.helpers.report_fits import hostile_content, made_content, made_fit, normal_draws
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium, which is not installed")

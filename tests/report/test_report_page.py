@@ -10,13 +10,13 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from pages import Page, drawings
-from report_fits import HOSTILE, hostile_content, made_content, made_fit, made_trust, normal_draws
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.report import Content, render, require_installed, write_report
 from coreset_mcmc.report.parameters import Parameters
 from coreset_mcmc.report.wording import beside, clean, flattened, label, number, shown
+from tests.helpers.pages import Page, drawings
+from tests.helpers.report_fits import HOSTILE, hostile_content, made_content, made_fit, made_trust, normal_draws
 
 SECTIONS = ["parameters", "marginals", "traces", "convergence", "rows", "predictive", "cost", "settings"]
 LIMIT = 2_000_000
@@ -187,9 +187,9 @@ def test_warnings_of_the_fit_are_notes_once():
 
 
 def _notes_of(fit):
-    from coreset_mcmc.diagnostics import sampling_warnings
+    from coreset_mcmc.diagnostics.mixing import sampling_warnings
 
-    return sampling_warnings(fit.posterior)
+    return sampling_warnings(fit.tree)
 
 
 def test_rows_are_those_of_largest_weight_with_the_users_columns():
@@ -228,7 +228,7 @@ def test_draws_of_a_place_are_those_of_its_row_in_the_summary():
         {"b": normal_draws(2, 3), "a": normal_draws() ** 2}, dims={"b": ["u", "v"]}, coords={"u": ["p", "q"]}
     )
     parameters = Parameters.of(fit)
-    table = arviz_base.dataset_to_dataframe(fit.posterior["posterior"].to_dataset(), sample_dims=["chain", "draw"])
+    table = arviz_base.dataset_to_dataframe(fit.posterior.to_dataset(), sample_dims=["chain", "draw"])
     assert list(table.columns) == list(parameters.summary.index)
     for place in range(parameters.count):
         assert np.array_equal(parameters.draws(place).ravel(), table.iloc[:, place])

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pages import Page, drawings
-from report_fits import made_content, made_fit
 
-from coreset_mcmc.errors import InputError
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.report import predictive_check, render
+from tests.helpers.pages import Page, drawings
+from tests.helpers.report_fits import made_content, made_fit
 
 SIZE = 3_000
 X = np.random.default_rng(5).normal(size=SIZE)

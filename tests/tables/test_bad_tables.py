@@ -7,9 +7,9 @@ import decimal
 import numpy as np
 import pandas as pd
 import pytest
-from table_examples import SIZE, table
 
 import coreset_mcmc as cm
+from tests.helpers.table_examples import SIZE, table
 
 
 def with_values(**columns) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.tables.families import FAMILIES, Family, family_named
 
 ETA = np.array([-30.0, -3.0, -0.5, 0.0, 0.7, 4.0])

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from table_examples import SIZE, table
 
 import coreset_mcmc as cm
 from coreset_mcmc.tables.formula import read_formula
 from coreset_mcmc.tables.formula_check import NUMPY_FUNCTIONS, environment
+from tests.helpers.table_examples import SIZE, table
 
 FRAME = table()
 X, Z, WHOLE, FLAG = (FRAME[name].to_numpy(float) for name in ("x", "z", "i", "flag"))

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.tables.priors import Prior, joint_log_density, read_prior
 
 WHOLE_LINE = {

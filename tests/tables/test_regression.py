@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from table_examples import RESPONSES, SIZE, table
 
 import coreset_mcmc as cm
-from coreset_mcmc.checkpoint import fingerprint
-from coreset_mcmc.chunks import num_compiled_programs
+from coreset_mcmc.driver.checkpoint import fingerprint
+from coreset_mcmc.driver.compiled import num_compiled_programs
 from coreset_mcmc.tables.regression import Regression
+from tests.helpers.table_examples import RESPONSES, SIZE, table
 
 FORMULA = "{} ~ x * g + np.log(z) + flag"
 
@@ -337,7 +337,7 @@ def test_a_fit_from_a_formula(family, tmp_path):
     num_compiled = num_compiled_programs()
     quick_fit(cm.from_formula(FITTED, made(family, seed=4), family=family))
     assert num_compiled_programs() == num_compiled > 0
-    posterior = fitted.posterior["posterior"]
+    posterior = fitted.posterior
     assert posterior["g"].dims == ("chain", "draw", "g_dim")
     assert posterior["g_dim"].to_numpy().tolist() == ["b"]
     slope = posterior["x"].to_numpy()
@@ -345,10 +345,10 @@ def test_a_fit_from_a_formula(family, tmp_path):
     built = cm.regression(frame, FITTED, family=family)
     predicted = fitted.predict(built.new_rows(frame.iloc[:3]), draws=50)["posterior_predictive"]["y"]
     assert predicted.sizes["row"] == 3
-    observed = fitted.posterior["observed_data"]["y"].to_numpy()
+    observed = fitted.tree["observed_data"]["y"].to_numpy()
     np.testing.assert_allclose(observed, frame["y"].to_numpy(float)[fitted.coreset.indices], rtol=1e-12)
     again = cm.load(fitted.save(tmp_path / "fit.nc"), model=built.model, data=built.data)
-    assert set(again.posterior["posterior"].data_vars) == {*built.priors}
+    assert set(again.posterior.data_vars) == {*built.priors}
     assert "I(x ** 3 div 9)" in built.priors
 
 

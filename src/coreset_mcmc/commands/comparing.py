@@ -14,7 +14,7 @@ from rich.table import Table
 
 from coreset_mcmc.commands.folder import RunFolder
 from coreset_mcmc.commands.summary import COLOURS, finite, number
-from coreset_mcmc.errors import require
+from coreset_mcmc.core.errors import require
 
 IGNORED = ("made_with",)
 """Settings that say nothing about the model."""

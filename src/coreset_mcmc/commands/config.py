@@ -19,7 +19,7 @@ from typing import Any, get_args, get_type_hints
 
 import tomli_w
 
-from coreset_mcmc.errors import InputError, require, require_count, require_positive
+from coreset_mcmc.core.errors import InputError, require, require_count, require_positive
 
 AUTO = "auto"
 CONFIG_FILE = "config.toml"

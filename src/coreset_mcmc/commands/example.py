@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from coreset_mcmc.commands.folder import RunFolder, writing
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.datasets.flights import FLIGHT_FEATURES, flights_with_weather
-from coreset_mcmc.errors import require
 
 MORE_COLUMNS = ("origin", "carrier", "dep_delay")
 

@@ -22,14 +22,14 @@ from coreset_mcmc.commands.config import AUTO, Config, versions
 from coreset_mcmc.commands.folder import COMPLETE, INTERRUPTED, RunFolder, locked, new_folder, writing
 from coreset_mcmc.commands.reporting import draw_report, save_predictive
 from coreset_mcmc.commands.summary import print_parameters, print_verdict, summary_of, to_json
-from coreset_mcmc.errors import require
-from coreset_mcmc.fit import fit
-from coreset_mcmc.registry import METHODS
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.fitting.fit import fit
+from coreset_mcmc.methods.registry import METHODS
 from coreset_mcmc.report import predictive_check, require_installed
-from coreset_mcmc.result import Fit
+from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.tables import Regression, column_names, digest, read_table, regression
 from coreset_mcmc.tables.formula import read_formula
-from coreset_mcmc.trust import Trust, trust
+from coreset_mcmc.verdict import Trust, trust
 
 DEFAULT_METHOD = "least-squares"
 

@@ -25,7 +25,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from coreset_mcmc.commands.config import CONFIG_FILE, Config, read_config, write_config
-from coreset_mcmc.errors import InputError, RunError, require
+from coreset_mcmc.core.errors import InputError, RunError, require
 
 COMPLETE, INTERRUPTED = "complete", "interrupted"
 OWN_FILES = (CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json", "lock")

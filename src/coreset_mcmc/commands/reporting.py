@@ -16,10 +16,10 @@ import pandas as pd
 
 from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder, writing
 from coreset_mcmc.commands.summary import finite
-from coreset_mcmc.errors import require
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.report import Content, PredictiveCheck, require_installed, write_report
-from coreset_mcmc.result import load
-from coreset_mcmc.trust import Trust
+from coreset_mcmc.results.fit import load
+from coreset_mcmc.verdict import Trust
 
 
 def redraw(path: Path) -> Path:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coreset_mcmc.result import STAGES, Fit
+from coreset_mcmc.results.fit import STAGES, Fit
 
 COLOURS = {"good": "green", "use with care": "yellow", "do not use": "red"}
 MAX_ROWS_SHOWN = 40

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.types import Batch, pytree, static
+from coreset_mcmc.core.types import Batch, pytree, static
 
 ROWS_PER_BLOCK = 2_048
 """Rows evaluated at once in a full-data sum: large enough to amortise dispatch, small enough to stay in cache.

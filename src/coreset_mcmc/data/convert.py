@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.precision import as_working_array
+from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.precision import as_working_array
-from coreset_mcmc.types import Batch
 
 
 def to_batch(data: Any) -> Batch:

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from coreset_mcmc.core.types import Batch, pytree, static
 from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.types import Batch, pytree, static
 
 
 class OnRows:

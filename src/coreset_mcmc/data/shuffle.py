@@ -14,7 +14,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.types import Key
+from coreset_mcmc.core.types import Key
 
 EXACT_BELOW = 1_024
 """Up to this many rows a sort is as fast, and exactly uniform over all permutations."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from coreset_mcmc.types import Batch
+from coreset_mcmc.core.types import Batch
 
 
 class DataSource(Protocol):

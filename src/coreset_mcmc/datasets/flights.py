@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
 
 FLIGHT_FEATURES = (
     "temp",

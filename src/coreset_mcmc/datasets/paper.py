@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.datasets.flights import RegressionData, flights_with_weather, standardised_features
-from coreset_mcmc.errors import InputError, require
 
 DATA_VARIABLE = "CORESET_MCMC_DATA"
 """Environment variable that names the data folder."""

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import require
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.types import Position
 from coreset_mcmc.interop.installed import require_library
-from coreset_mcmc.interop.pymc import from_pymc
-from coreset_mcmc.model import Model
-from coreset_mcmc.precision import double_precision
-from coreset_mcmc.types import Position
+from coreset_mcmc.interop.pymc.adapter import from_pymc
+from coreset_mcmc.models.model import Model
 
 OFFSET = "_offset"
 """How Bambi ends the names of standardised group-specific effects."""

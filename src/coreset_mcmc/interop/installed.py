@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
 
 
 def require_library(name: str, subject: str) -> None:

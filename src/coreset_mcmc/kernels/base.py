@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.errors import InputError
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.posterior.target import CoresetTarget
 
 MAX_WRITTEN_OUT = 2
 """Up to this many chains each have a copy of the kernel in the compiled program; more would compile too long."""
@@ -39,7 +39,7 @@ class KernelInfo(NamedTuple):
 
 
 class Kernel(Protocol):
-    """Anything that leaves a :class:`~coreset_mcmc.target.CoresetTarget` invariant."""
+    """Anything that leaves a :class:`~coreset_mcmc.posterior.target.CoresetTarget` invariant."""
 
     has_data_dependent_loops: bool
     """Whether steps of different chains take different numbers of evaluations."""
@@ -52,7 +52,7 @@ class Kernel(Protocol):
     def step(self, key: Key, state: Any, target: CoresetTarget) -> tuple[Any, KernelInfo]: ...
 
     def check(self, position: Position, target: CoresetTarget) -> None:
-        """Raise an :class:`~coreset_mcmc.errors.InputError` if the kernel cannot sample such positions."""
+        """Raise an :class:`~coreset_mcmc.core.errors.InputError` if the kernel cannot sample such positions."""
 
 
 def init_chains(kernel: Kernel, positions: Position, target: CoresetTarget) -> Any:

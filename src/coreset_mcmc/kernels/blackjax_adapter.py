@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, pytree, static
+from coreset_mcmc.posterior.target import CoresetTarget
 
 
 @pytree

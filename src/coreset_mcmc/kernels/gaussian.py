@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels.base import KernelInfo, KernelState
 from coreset_mcmc.models.gaussian_location import coreset_posterior
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, pytree
+from coreset_mcmc.posterior.target import CoresetTarget
 
 
 @pytree

@@ -23,12 +23,12 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import cho_solve, solve_triangular
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels.base import KernelInfo
-from coreset_mcmc.model import SpikeAndSlab
+from coreset_mcmc.models.model import SpikeAndSlab
 from coreset_mcmc.models.sparse import coefficient_scales
-from coreset_mcmc.target import CoresetTarget, finite_or_impossible
-from coreset_mcmc.types import Key, Position, pytree
+from coreset_mcmc.posterior.target import CoresetTarget, finite_or_impossible
 
 RIDGE = 1e-12
 """Added to the diagonal of X'WX, relative to it, so that the centre exists for any rows and weights."""

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.errors import require_positive
+from coreset_mcmc.core.errors import require_positive
+from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, pytree
+from coreset_mcmc.posterior.target import CoresetTarget
 
 
 @pytree

@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.errors import require, require_count, require_positive
+from coreset_mcmc.core.errors import require, require_count, require_positive
+from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState, check_continuous
 from coreset_mcmc.kernels.line import num_uniforms, slice_on_line
-from coreset_mcmc.target import CoresetTarget, move
-from coreset_mcmc.types import Key, Position, pytree, static
+from coreset_mcmc.posterior.target import CoresetTarget, move
 
 
 class _Progress(NamedTuple):

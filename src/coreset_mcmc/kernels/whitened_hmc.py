@@ -2,9 +2,9 @@
 
 Training has seen hundreds of draws of the target and knows its covariance L L'. With that as inverse mass matrix the
 target looks like a standard normal, where a trajectory of length pi / 2 makes a draw that is nearly independent of the
-last; so the number of leapfrog steps follows from the step size (:mod:`coreset_mcmc.tuned_sampling` finds it). No tree
-doubles until it turns, as that of NUTS does, and all chains take the same number of steps, so they move together in one
-matrix product. Trajectories are BlackJAX's.
+last; so the number of leapfrog steps follows from the step size (:mod:`coreset_mcmc.methods.tuned_sampling` finds it).
+No tree doubles until it turns, as that of NUTS does, and all chains take the same number of steps, so they move
+together in one matrix product. Trajectories are BlackJAX's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from blackjax.mcmc import hmc
 
-from coreset_mcmc.errors import require, require_positive
+from coreset_mcmc.core.errors import require, require_positive
+from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable
-from coreset_mcmc.target import CoresetTarget
-from coreset_mcmc.types import Key, Position, pytree
+from coreset_mcmc.posterior.target import CoresetTarget
 
 TRAJECTORY = 1.5708
 """pi / 2: a quarter of the period of a standard normal target."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 
 
 def regression_columns(data: Any, num_features: int) -> tuple[np.ndarray, np.ndarray]:

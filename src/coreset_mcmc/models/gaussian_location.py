@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import require, require_count
-from coreset_mcmc.model import Model
-from coreset_mcmc.types import Batch, Position
+from coreset_mcmc.core.errors import require, require_count
+from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.models.model import Model
 
 
 def _log_prior(position: Position) -> jax.Array:

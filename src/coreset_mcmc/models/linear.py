@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import require_count
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import require_count
+from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.checks import regression_columns
 from coreset_mcmc.models.design import intercept_plus
-from coreset_mcmc.types import Batch, Position
+from coreset_mcmc.models.model import Model
 
 
 def _log_prior(position: Position) -> jax.Array:

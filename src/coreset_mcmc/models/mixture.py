@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import require, require_count
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import require, require_count
+from coreset_mcmc.core.types import Batch, Key, Position
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.special import inverse_scale
-from coreset_mcmc.types import Batch, Key, Position
 
 PRIOR_SCALE_OF_MEANS = 5.0
 

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import require, require_count, require_positive
-from coreset_mcmc.model import ChangeBound, Model, SpikeAndSlab
+from coreset_mcmc.core.errors import require, require_count, require_positive
+from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.checks import regression_columns
-from coreset_mcmc.types import Batch, Position
+from coreset_mcmc.models.model import ChangeBound, Model, SpikeAndSlab
 
 TRUE_COEFFICIENTS = (0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0, 5.0)
 """beta of the paper's synthetic data."""

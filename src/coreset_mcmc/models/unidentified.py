@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.checks import regression_columns
-from coreset_mcmc.types import Batch, Key, Position
+from coreset_mcmc.models.model import Model
 
 
 def _log_prior(position: Position) -> jax.Array:

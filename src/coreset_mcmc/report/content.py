@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from coreset_mcmc.report.predictive_check import PredictiveCheck
-from coreset_mcmc.result import Fit
+from coreset_mcmc.results.fit import Fit
 
 
 @dataclass(frozen=True)

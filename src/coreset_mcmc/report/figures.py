@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from coreset_mcmc import plots
-from coreset_mcmc.plots import ACCENT, FAINT, INK
+from coreset_mcmc.report import plots
 from coreset_mcmc.report.parameters import HIGH, LOW, PROBABILITY, Parameters
+from coreset_mcmc.report.plots import ACCENT, FAINT, INK
 from coreset_mcmc.report.predictive_check import PredictiveCheck
 from coreset_mcmc.report.svg import new_figure, to_svg
 from coreset_mcmc.report.wording import clean, label, number
-from coreset_mcmc.result import Fit
+from coreset_mcmc.results.fit import Fit
 
 WIDTH, HEIGHT = 360.0, 220.0
 SMALL_WIDTH, SMALL_HEIGHT = 270.0, 130.0

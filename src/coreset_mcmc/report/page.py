@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from coreset_mcmc import plots
-from coreset_mcmc.coreset import ROW, WEIGHT
-from coreset_mcmc.diagnostics import coreset_warnings, sampling_warnings
-from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.report import figures, tables
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
+from coreset_mcmc.report import figures, plots, tables
 from coreset_mcmc.report.content import Content
 from coreset_mcmc.report.parameters import Parameters
 from coreset_mcmc.report.svg import settings_for_svg
 from coreset_mcmc.report.verdict import in_plain_words, verdict_of
 from coreset_mcmc.report.wording import clean, number
-from coreset_mcmc.result import Fit
+from coreset_mcmc.results.coreset import ROW, WEIGHT
+from coreset_mcmc.results.fit import Fit
 
 TEMPLATE = "report.html"
 LONGEST_NOTE = 2_000
@@ -90,7 +89,7 @@ def _context(content: Content) -> dict[str, Any]:
 def _notes(content: Content) -> list[str]:
     """The caller's, and the fit's own warnings that are not among them."""
     notes = [clean(note, LONGEST_NOTE) for note in content.notes]
-    tree = content.fit.posterior
+    tree = content.fit.tree
     found = list(coreset_warnings(content.fit.kl_estimate))
     if "sample_stats" in tree and "diverging" in tree["sample_stats"]:
         found = [*sampling_warnings(tree), *found]

@@ -2,7 +2,7 @@
 
 A model may have thousands. Where there is no room for all, one half of the places goes to those that mixed worst and
 the rest to the first ones. How badly a parameter mixed is measured in units of the limits of
-:mod:`coreset_mcmc.diagnostics`: the larger of (R-hat - 1) / 0.01 and 100 K / ESS for K chains.
+:mod:`coreset_mcmc.diagnostics.mixing`: the larger of (R-hat - 1) / 0.01 and 100 K / ESS for K chains.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.diagnostics import MAX_RHAT, MIN_ESS_PER_CHAIN
+from coreset_mcmc.diagnostics.mixing import MAX_RHAT, MIN_ESS_PER_CHAIN
 from coreset_mcmc.report.wording import label
-from coreset_mcmc.result import Fit
+from coreset_mcmc.results.fit import Fit
 
 PROBABILITY = 0.89
 """Of the intervals, as in ArviZ."""
@@ -42,12 +42,12 @@ class Parameters:
 
     @property
     def num_chains(self) -> int:
-        return int(self.fit.posterior["posterior"].sizes["chain"])
+        return int(self.fit.posterior.sizes["chain"])
 
     @property
     def num_draws(self) -> int:
         """Of each chain."""
-        return int(self.fit.posterior["posterior"].sizes["draw"])
+        return int(self.fit.posterior.sizes["draw"])
 
     @property
     def least_ess(self) -> int:
@@ -58,7 +58,7 @@ class Parameters:
 
     def draws(self, place: int) -> np.ndarray:
         """(chains, draws) of the parameter at a place of the summary."""
-        group = self.fit.posterior["posterior"]
+        group = self.fit.posterior
         for name in map(str, group.data_vars):
             values = group[name].transpose("chain", "draw", ...)
             size = int(np.prod(values.shape[2:], dtype=int))

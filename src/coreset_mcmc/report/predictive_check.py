@@ -19,9 +19,9 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
+from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.data import to_batch
-from coreset_mcmc.errors import require, require_count
-from coreset_mcmc.result import Fit, observed_of
+from coreset_mcmc.results.fit import Fit, observed_of
 
 Kind = Literal["continuous", "count", "binary"]
 BAND = (0.055, 0.5, 0.945)

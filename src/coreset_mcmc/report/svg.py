@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-from coreset_mcmc.plots import ACCENT, FAINT, INK, PAPER, import_matplotlib
+from coreset_mcmc.report.plots import ACCENT, FAINT, INK, PAPER, import_matplotlib
 
 VARIABLES = {INK: "var(--ink)", ACCENT: "var(--accent)", FAINT: "var(--faint)", PAPER: "var(--paper)"}
 SETTINGS = {

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc import __version__
-from coreset_mcmc.coreset import ROW, WEIGHT
-from coreset_mcmc.diagnostics import MAX_RHAT
+from coreset_mcmc.diagnostics.mixing import MAX_RHAT
+from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.report.content import Content
 from coreset_mcmc.report.parameters import HIGH, LOW, Parameters
 from coreset_mcmc.report.wording import NOTHING, beside, clean, flattened, number, shown
-from coreset_mcmc.result import STAGES, Cost, Fit
+from coreset_mcmc.results.coreset import ROW, WEIGHT
+from coreset_mcmc.results.fit import STAGES, Fit
 
 MOST_PARAMETERS, MOST_ROWS, MOST_COLUMNS = 300, 20, 12
 STAGE_NAMES = {"pilot": "pilot run", "training": "training", "sampling": "sampling", "check": "final check"}

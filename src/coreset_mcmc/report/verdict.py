@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coreset_mcmc.report.wording import clean, number, shown
-from coreset_mcmc.result import Fit
+from coreset_mcmc.results.fit import Fit
 
 LOOKS = {"good": "good", "use with care": "care", "do not use": "bad"}
 """Classes of the page's style; anything else looks neutral."""

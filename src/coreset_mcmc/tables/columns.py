@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 
 LARGEST_VALUE = 1e100
 """Squares of larger numbers overflow when their rows are summed."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.design import Design
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.formula_check import close_to

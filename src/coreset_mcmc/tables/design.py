@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.columns import LARGEST_VALUE, check_numbers
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.formula_check import environment, subject_of

@@ -22,9 +22,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
-from coreset_mcmc.errors import InputError
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.types import Key
 from coreset_mcmc.models.special import bounded_exponential, inverse_scale, softplus
-from coreset_mcmc.types import Key
 
 Logarithms = Mapping[str, jax.Array]
 """The logarithms of sigma, nu and alpha, as far as the family has them."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 
 CALLS = ("B", "C", "I", "S", "T", "binary", "bs", "center", "offset", "poly", "scale", "standardize")
 """Functions of ``formulae`` that a formula may call."""

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.models.special import bounded_exponential, softplus
 
 LARGEST = 1e120

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.formats import ARROW, NUMPY, PARQUET, TEXT, Format
 from coreset_mcmc.tables.formula_check import close_to
 

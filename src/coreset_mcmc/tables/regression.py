@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.errors import InputError, require
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.tables.columns import check_frame, check_levels, clean_rows
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
 from coreset_mcmc.tables.design import Design, build_design

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.columns import check_numbers
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.formula import Formula

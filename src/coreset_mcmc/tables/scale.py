@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.errors import InputError, require
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.types import Position
 from coreset_mcmc.tables.design import Term
 from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT, logarithms
-from coreset_mcmc.types import Position
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from coreset_mcmc.errors import require
-from coreset_mcmc.model import Model
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.checks import check_support, regression_columns
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.tables.families import FAMILIES
 from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.standardised import Structure, logarithms, predictor, standardised_model
-from coreset_mcmc.types import Batch, Key, Position
 
 
 def shown_model(structure: Structure, scale: UserScale, response: str, start: dict[str, np.ndarray]) -> Model:

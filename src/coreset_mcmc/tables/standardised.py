@@ -13,10 +13,10 @@ from functools import lru_cache
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc.model import ChangeBound, Model
+from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.models.model import ChangeBound, Model
 from coreset_mcmc.tables.families import FAMILIES
 from coreset_mcmc.tables.priors import Prior, joint_log_density
-from coreset_mcmc.types import Batch, Position
 
 INTERCEPT, COEFFICIENTS = "Intercept", "coefficients"
 """Keys of a position; those of positive parameters are "log_" and their name."""

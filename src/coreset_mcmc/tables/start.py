@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from coreset_mcmc.errors import require
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.tables.design import Design
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT

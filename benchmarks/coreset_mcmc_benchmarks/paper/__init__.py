@@ -1,0 +1,1 @@
+"""The experiments of the paper: cases, settings, references, jobs, workers, table, figures."""

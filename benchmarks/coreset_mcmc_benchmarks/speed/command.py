@@ -1,0 +1,155 @@
+"""``coreset-mcmc bench speed``: run what is missing, then write the page."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from coreset_mcmc.core.errors import require, require_count, require_positive
+from coreset_mcmc_benchmarks.paper.command import check_names
+from coreset_mcmc_benchmarks.paper.table import append
+from coreset_mcmc_benchmarks.speed.contestants import CONTESTANTS, Job, all_jobs
+from coreset_mcmc_benchmarks.speed.page import losses, summarised, write_page
+from coreset_mcmc_benchmarks.speed.picture import draw_picture
+from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, QUICK_PROBLEMS, QUICK_ROWS
+from coreset_mcmc_benchmarks.speed.processes import ChildError, TimeUpError, answer_of
+from coreset_mcmc_benchmarks.speed.table import FIELDS, TABLE, missing
+
+TIME_LIMIT = 600.0
+REFERENCE_TIME_LIMIT = 3_600.0
+SECONDS = {
+    "ours": (10.0, 2e-6), "ours-auto": (40.0, 3e-6), "published": (60.0, 1e-3), "nuts": (20.0, 6e-4),
+    "hmcecs": (40.0, 2e-5), "laplace": (12.0, 3e-6), "pathfinder": (10.0, 1e-5),
+}  # fmt: skip
+"""Roughly what a run takes: a fixed part and one for each row; those of full-data samplers are short from a million."""
+MOST_SECONDS = {"nuts": 150.0}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; empty lists stand for everything."""
+
+    problems: Sequence[str] = ()
+    contestants: Sequence[str] = ()
+    repeats: int = 1
+    out: Path = Path("speed")
+    references: Path | None = None
+    data: Path | None = None
+    time_limit: float = TIME_LIMIT
+    quick: bool = False
+    figures_only: bool = False
+
+
+def compare(console: Console, request: Request) -> list[Path]:
+    """Run the jobs that have no row yet, append their rows, write the page and its picture, and say where we lose."""
+    check_names("--problem", request.problems, list(PROBLEMS))
+    check_names("--contestant", request.contestants, list(CONTESTANTS))
+    require_count("--repeats", request.repeats, at_least=1, fix="Leave it out for one.")
+    require_positive("--time-limit", request.time_limit)
+    if not request.figures_only:
+        _run_missing(console, request)
+    paths = [write_page(request.out), draw_picture(request.out)]
+    for line in losses(summarised(request.out)):
+        console.print(escape(line))
+    for path in paths:
+        console.print(f"[bold]{escape(str(path))}[/bold]")
+    return paths
+
+
+def expected_seconds(job: Job, rows: int) -> float:
+    """A rough prediction, good to a factor of two."""
+    fixed, by_row = SECONDS[job.contestant]
+    return min(fixed + by_row * rows, MOST_SECONDS.get(job.contestant, TIME_LIMIT))
+
+
+def _run_missing(console: Console, request: Request) -> None:
+    problems = request.problems or (QUICK_PROBLEMS if request.quick else list(PROBLEMS))
+    jobs = all_jobs(problems, request.contestants or list(CONTESTANTS), request.repeats)
+    require(
+        bool(jobs), "--problem and --contestant", got="no run", expected="a contestant that suits a problem",
+        fix="Only cm.fit and the published algorithm run on the sparse regression.",
+    )  # fmt: skip
+    left = missing(jobs, request.out)
+    table = escape(str(request.out / TABLE))
+    console.print(f"{len(jobs):,} runs asked for, {len(jobs) - len(left):,} already in {table}.")
+    if not left:
+        return
+    seconds = sum(expected_seconds(job, QUICK_ROWS if request.quick else PROBLEMS[job.problem].rows) for job in left)
+    console.print(
+        f"{len(left):,} to do, one after the other, about {timedelta(seconds=round(seconds))} on an idle machine with "
+        "an error of a factor of two, references apart. Ctrl-C loses no run that has ended; the same command goes on."
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress, tempfile.TemporaryDirectory() as folder:
+        bar = progress.add_task("runs", total=len(left))
+        for problem in (name for name in PROBLEMS if any(job.problem == name for job in left)):
+            _run_problem(progress, bar, [job for job in left if job.problem == problem], request, Path(folder))
+
+
+def _run_problem(progress: Progress, bar: Any, jobs: list[Job], request: Request, folder: Path) -> None:
+    """All runs of one problem, whose data lie in a file meanwhile."""
+    problem = PROBLEMS[jobs[0].problem]
+    data_path = folder / "data.npz"
+    np.savez(data_path, **problem.load(request.data, QUICK_ROWS if request.quick else None))  # type: ignore[arg-type]
+    common: dict[str, Any] = {
+        "problem": jobs[0].problem,
+        "data": str(data_path),
+        "references": str(request.references or request.out / "references"),
+        "quick": request.quick,
+    }
+    common["has_reference"] = problem.reference != "estimate" and _make_reference(progress, bar, common, folder)
+    for job in jobs:
+        progress.update(bar, description=f"{job.problem}: {CONTESTANTS[job.contestant].title}")
+        libraries = list(CONTESTANTS[job.contestant].libraries)
+        task = common | {"work": "measure", "contestant": job.contestant, "seed": job.seed, "libraries": libraries}
+        row = _row(task, job, folder, request.time_limit)
+        append(request.out / TABLE, FIELDS, [row])
+        progress.advance(bar)
+        progress.console.print(escape(_describe(job, row)))
+
+
+def _make_reference(progress: Progress, bar: Any, common: dict[str, Any], folder: Path) -> bool:
+    """Make or read the reference; without one the comparison goes on, and estimated KLs stand in its place."""
+    name = common["problem"]
+    progress.update(bar, description=f"{name}: reference")
+    libraries = ["numpyro"] if PROBLEMS[name].reference == "nuts" else []
+    task = common | {"work": "make_reference", "libraries": libraries, "has_reference": True}
+    try:
+        checks = answer_of(task, folder, REFERENCE_TIME_LIMIT)
+    except (ChildError, TimeUpError) as error:
+        progress.console.print(escape(f"no reference of {name}: {str(error) or 'it took too long'}"))
+        return False
+    text = ", ".join(f"{key} {value:.3g}" for key, value in checks.items())
+    progress.console.print(escape(f"reference of {name}: {text}"))
+    return True
+
+
+def _row(task: dict[str, Any], job: Job, folder: Path, time_limit: float) -> dict[str, Any]:
+    began = time.perf_counter()
+    try:
+        return answer_of(task, folder, time_limit)
+    except TimeUpError:
+        failure = f"stopped after {time_limit:.0f} s"
+    except ChildError as error:
+        failure = str(error)
+    seconds = time.perf_counter() - began
+    return {**job._asdict(), "rows": PROBLEMS[job.problem].rows, "failure": failure, "seconds": seconds}
+
+
+def _describe(job: Job, row: dict[str, Any]) -> str:
+    label = f"{job.problem}, {CONTESTANTS[job.contestant].title}" + (f" #{job.seed}" if job.seed > 1 else "")
+    if row.get("failure"):
+        return f"{label}: {row['failure'][:120]}"
+    distance = f"KL {row['kl']:.2g}" if row.get("kl") is not None else "KL unknown"
+    scaled = f" ({row['scaled']})" if row["scaled"] else ""
+    return f"{label}: {row['seconds_to_effective']:.1f} s to 10,000 effective draws{scaled}, {distance}"

@@ -1,0 +1,356 @@
+"""The command ``coreset-mcmc``.
+
+Exit codes: 0 all went well; 2 a mistake in what was asked for or in the data, found before any work; 3 the run failed
+(a computation, or the disk); 4 the verdict is worse than ``--require`` allows; 130 interrupted, what there is is saved.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from coreset_mcmc import __version__
+from coreset_mcmc.core.errors import CheckpointError, InputError, RunError, require
+
+EXIT_USER_ERROR = 2
+EXIT_RUN_ERROR = 3
+EXIT_VERDICT = 4
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Bayesian coresets: a small weighted subset of rows whose posterior stands in for the full one.",
+    epilog="Exit codes: 0 fine; 2 mistake in the input; 3 the run failed; 4 verdict below --require; 130 interrupted.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+console = Console()
+errors = Console(stderr=True)
+
+
+@contextmanager
+def _told_in_words() -> Iterator[None]:
+    """Errors as one message and an exit code, without a traceback."""
+    try:
+        yield
+    except (InputError, CheckpointError) as error:
+        errors.print(f"[red]Error:[/red] {escape(str(error))}")
+        raise typer.Exit(EXIT_USER_ERROR) from error
+    except RunError as error:
+        errors.print(f"[red]The run failed.[/red] {escape(str(error))}")
+        raise typer.Exit(EXIT_RUN_ERROR) from error
+    except MemoryError as error:
+        errors.print("[red]The run failed.[/red] There is not enough memory for these rows and columns.")
+        raise typer.Exit(EXIT_RUN_ERROR) from error
+    except KeyboardInterrupt as error:
+        errors.print("Interrupted.")
+        raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Bayesian coresets: a small weighted subset of rows whose posterior stands in for the full one."""
+
+
+@app.command()
+def demo(
+    coreset_size: Annotated[int, typer.Option(help="Flights in the coreset.")] = 500,
+    draws: Annotated[int, typer.Option(help="Draws kept from each chain.")] = 1000,
+    chains: Annotated[int, typer.Option(help="Chains that train and sample.")] = 4,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the draws.")] = Path("."),
+) -> None:
+    """Fit cancellations of 297,924 real flights with a coreset of a few hundred, in about a minute.
+
+    Example: coreset-mcmc demo --coreset-size 300 --out results
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.demo import run_demo  # noqa: PLC0415 - keeps --help fast
+
+        run_demo(console, coreset_size=coreset_size, draws=draws, chains=chains, seed=seed, folder=out)
+
+
+Level = Literal["good", "care"]
+ACCEPTED = {"good": ("good",), "care": ("good", "use with care")}
+
+
+@app.command("fit")
+def fit_command(
+    data: Annotated[Path | None, typer.Argument(help="CSV, Parquet, Feather or npz.", show_default=False)] = None,
+    formula: Annotated[str | None, typer.Option("--formula", "-f", help='"y ~ x + C(group) + x:z"')] = None,
+    family: Annotated[
+        str | None, typer.Option(help="gaussian (default), bernoulli, poisson, negativebinomial or t.")
+    ] = None,
+    prior: Annotated[
+        list[str] | None, typer.Option(help='"name=Normal(0, 1)"; a term, Intercept, sigma, ... or coefficients.')
+    ] = None,
+    drop_missing: Annotated[
+        bool | None, typer.Option("--drop-missing/--refuse-missing", help="What to do with rows that lack a value.")
+    ] = None,
+    coreset_size: Annotated[str | None, typer.Option(help='A number of rows, or "auto" (default).')] = None,
+    kl_target: Annotated[float | None, typer.Option(help='Nats; where "auto" stops (0.05 by default).')] = None,
+    method: Annotated[str | None, typer.Option(help="Another method; see 'coreset-mcmc list'.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws kept from each chain (1000).")] = None,
+    tune: Annotated[int | None, typer.Option(help="Draws discarded before them (500).")] = None,
+    chains: Annotated[int | None, typer.Option(help="Chains (4).")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws; drawn if left out.")] = None,
+    trust: Annotated[
+        bool | None, typer.Option("--trust/--no-trust", help="Check whether the result can be trusted.")
+    ] = None,
+    interval: Annotated[float | None, typer.Option(help="Probability of the intervals (0.89).")] = None,
+    report: Annotated[bool | None, typer.Option("--report/--no-report", help="Write report.html.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with any of this; options go before it.")] = None,
+    out: Annotated[Path, typer.Option(help="A new folder for everything that the run leaves.")] = Path("run"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that is in the folder.")] = False,
+    require_verdict: Annotated[
+        Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
+    ] = None,
+) -> None:
+    """Fit a regression to a table by a coreset, check it, and leave draws, coreset, summary and report in a folder.
+
+    Ctrl-C goes on with what there is and saves it; a second one stops at once. 'coreset-mcmc resume' continues either.
+
+    Example: coreset-mcmc fit flights.parquet --formula "cancelled ~ hour + distance" --family bernoulli --out run
+    Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family poisson --prior "price=Normal(0, 1)"
+    Example: coreset-mcmc fit --config run/config.toml --out again
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.config import Config, read_config  # noqa: PLC0415 - keeps --help fast
+
+        asked = read_config(config) if config is not None else Config()
+        if data is not None:
+            asked = asked.changed("data", path=str(data), sha256="")
+        size = int(coreset_size) if coreset_size is not None and coreset_size.isdigit() else coreset_size
+        _check_size_text(size)
+        priors = {**asked.model.priors, **_priors(prior)}
+        asked = asked.changed("data", drop_missing=drop_missing)
+        asked = asked.changed("model", formula=formula, family=family, priors=priors)
+        asked = asked.changed("coreset", size=size, kl_target=kl_target, method=method)
+        asked = asked.changed("sampling", draws=draws, tune=tune, chains=chains, seed=seed)
+        asked = asked.changed("trust", check=trust)
+        asked = asked.changed("output", interval=interval, report=report)
+        from coreset_mcmc.commands.fitting import fit_table  # noqa: PLC0415
+
+        summary = fit_table(console, asked, out, overwrite=overwrite)
+    _leave(summary, require_verdict)
+
+
+def _check_size_text(size: int | str | None) -> None:
+    is_right = size is None or isinstance(size, int) or size == "auto"
+    require(is_right, "--coreset-size", got=repr(size), expected='a number of rows or "auto"', fix="For example 500.")
+
+
+def _priors(texts: list[str] | None) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts or []]
+    for name, sign, value in pairs:
+        is_pair = bool(name.strip() and sign and value.strip())
+        require(
+            is_pair,
+            "--prior",
+            got=repr(name + sign + value),
+            expected="name=Distribution(numbers)",
+            fix='For example --prior "hour=Normal(0, 1)".',
+        )
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _leave(summary: Mapping[str, Any], required: Level | None) -> None:
+    """With the exit code that the result deserves."""
+    if summary["status"] == "interrupted":
+        raise typer.Exit(EXIT_INTERRUPTED)
+    if required is not None and summary["verdict"] not in ACCEPTED[required]:
+        raise typer.Exit(EXIT_VERDICT)
+
+
+@app.command("resume")
+def resume_command(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    require_verdict: Annotated[
+        Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
+    ] = None,
+) -> None:
+    """Go on with a run that was interrupted or killed; it ends with the same bits as if it had never stopped.
+
+    Example: coreset-mcmc resume run
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.fitting import resume  # noqa: PLC0415 - keeps --help fast
+
+        summary = resume(console, run)
+    _leave(summary, require_verdict)
+
+
+@app.command("report")
+def report_command(run: Annotated[Path, typer.Argument(help="The folder of a run.")]) -> None:
+    """Draw the report of a run again, from the files in its folder.
+
+    Example: coreset-mcmc report run
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.reporting import redraw  # noqa: PLC0415 - keeps --help fast
+
+        console.print(escape(str(redraw(run))))
+
+
+@app.command("compare")
+def compare_command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison for programs.")] = False,
+) -> None:
+    """Put runs beside each other: verdicts, settings that differ, and how far each parameter moved.
+
+    Example: coreset-mcmc compare run1 run2
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.comparing import compare  # noqa: PLC0415 - keeps --help fast
+
+        result = compare(Console(quiet=True) if as_json else console, runs)
+        if as_json:
+            print(json.dumps(result))
+
+
+@app.command("flights")
+def flights_command(
+    out: Annotated[Path, typer.Argument(help="A new .parquet or .csv file.")] = Path("flights.parquet"),
+) -> None:
+    """Write a table to try things on: 297,924 real flights with the weather, and whether each was cancelled.
+
+    Example: coreset-mcmc flights flights.parquet
+    """
+    with _told_in_words():
+        from coreset_mcmc.commands.example import write_flights  # noqa: PLC0415 - keeps --help fast
+
+        console.print(escape(str(write_flights(out))))
+
+
+bench = typer.Typer(help="Rerun published experiments and comparisons.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+
+def _split(values: list[str] | None) -> list[str]:
+    """Options may be repeated, or hold several values separated by commas."""
+    return [part.strip() for value in values or [] for part in value.split(",") if part.strip()]
+
+
+def _numbers(option: str, values: list[str] | None) -> list[int]:
+    parts = _split(values)
+    wrong = [part for part in parts if not part.isdigit()]
+    require(not wrong, option, got=", ".join(wrong), expected="whole numbers", fix="For example: 50,500.")
+    return [int(part) for part in parts]
+
+
+@bench.command()
+def paper(
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="gaussian, linear, logistic, poisson or sparse; all by default.")
+    ] = None,
+    method: Annotated[list[str] | None, typer.Option(help="Methods by name; all by default.")] = None,
+    coreset_sizes: Annotated[
+        list[str] | None, typer.Option(help="For example 50,500; the paper's six by default.")
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(help="Seeds 1, 2, ... of each run; 10 by default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables, references and figures.")] = Path("paper"),
+    data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; one for each core by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version of everything, in minutes.")] = False,
+    figures_only: Annotated[bool, typer.Option("--figures-only", help="Draw from the tables; run nothing.")] = False,
+) -> None:
+    """Rerun the experiments of Chen & Campbell (2024) and draw the paper's seven figures.
+
+    Runs that are in the table already are not repeated, so a stopped command can be given again.
+
+    Example: coreset-mcmc bench paper --quick
+    Example: coreset-mcmc bench paper --experiment poisson --coreset-sizes 100,500 --repeats 3 --out results
+    """
+    with _told_in_words():
+        from coreset_mcmc_benchmarks.paper.command import Request, reproduce  # noqa: PLC0415 - keeps --help fast
+
+        reproduce(
+            console,
+            Request(
+                experiments=_split(experiment),
+                methods=_split(method),
+                coreset_sizes=_numbers("--coreset-sizes", coreset_sizes),
+                repeats=repeats,
+                out=out,
+                data=data,
+                quick=quick,
+                workers=workers,
+                figures_only=figures_only,
+            ),
+        )
+
+
+@bench.command()
+def speed(
+    problem: Annotated[list[str] | None, typer.Option(help="Problems by name; all by default.")] = None,
+    contestant: Annotated[list[str] | None, typer.Option(help="Contestants by name; all by default.")] = None,
+    repeats: Annotated[int, typer.Option(help="Seeds 1, 2, ... of each run.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for the table, the page and its picture.")] = Path("speed"),
+    references: Annotated[
+        Path | None, typer.Option(help="Folder of the reference posteriors; by default one in the folder of the table.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds after which a run is stopped, and its row says so.")] = 600,
+    quick: Annotated[bool, typer.Option("--quick", help="All contestants on two small problems.")] = False,
+    figures_only: Annotated[bool, typer.Option("--figures-only", help="Write the page; run nothing.")] = False,
+) -> None:
+    """Time cm.fit against NUTS, HMCECS, Laplace, Pathfinder and the published algorithm, each in a fresh process.
+
+    Runs that are in the table already are not repeated, so a stopped command can be given again.
+
+    Example: coreset-mcmc bench speed --quick
+    Example: coreset-mcmc bench speed --problem poisson,logistic --contestant ours,nuts --out results
+    """
+    with _told_in_words():
+        from coreset_mcmc_benchmarks.speed.command import Request, compare  # noqa: PLC0415 - keeps --help fast
+
+        compare(
+            console,
+            Request(
+                problems=_split(problem),
+                contestants=_split(contestant),
+                repeats=repeats,
+                out=out,
+                references=references,
+                data=data,
+                time_limit=time_limit,
+                quick=quick,
+                figures_only=figures_only,
+            ),
+        )
+
+
+@app.command("list")
+def list_parts() -> None:
+    """List the methods, models, kernels, optimisers and other parts that can be exchanged."""
+    from coreset_mcmc.methods.registry import REGISTRY  # noqa: PLC0415 - keeps --help fast
+
+    table = Table(show_lines=False)
+    table.add_column("kind")
+    table.add_column("name", min_width=max(len(name) for entries in REGISTRY.values() for name in entries))
+    table.add_column("what it is")
+    for kind, entries in REGISTRY.items():
+        for name, entry in entries.items():
+            first_line = (inspect.getdoc(entry) or "").partition("\n")[0]
+            table.add_row(kind, name, escape(first_line))
+    console.print(table)

@@ -1,0 +1,136 @@
+"""Chunks of steps as compiled programs: what :mod:`coreset_mcmc.driver.run` calls over and over.
+
+A method whose work changes in kind as it goes (first a search, then rounds of sampling) declares ``expected_phases``.
+Each is a program of its own, so that a later one can be compiled on another core while an earlier one runs
+(:mod:`coreset_mcmc.fitting.precompile`); a chunk ends where the phase does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.types import Key
+from coreset_mcmc.driver.steps import Steps
+
+CAPACITY = 512
+"""Most steps in one chunk: the length of the buffers that collect the info."""
+
+
+@jax.jit
+def first_state(method: Any, problem: Any, key: Key) -> Any:
+    """The state before any step, with the types that every later one has.
+
+    A number that came from Python is "weakly typed"; after one step it no longer is, and the chunk would compile twice.
+    """
+
+    def firmly_typed(leaf: Any) -> jax.Array:
+        leaf = jnp.asarray(leaf)
+        is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
+
+    return jax.tree.map(firmly_typed, method.init(key, problem))
+
+
+def expected_phases(method: Steps, problem: Any) -> tuple[int, ...]:
+    """The phases that a run most likely goes through, in their order; none if the method declares none."""
+    declared = getattr(method, "expected_phases", None)
+    return () if declared is None else declared(problem)
+
+
+def phase_of(method: Steps, state: Any) -> int | None:
+    """The phase of the next step."""
+    return int(state.phase) if hasattr(method, "expected_phases") else None
+
+
+def _steps(
+    method: Any,
+    problem: Any,
+    key: Key,
+    state: Any,
+    start: jax.Array,
+    length: jax.Array,
+    *,
+    phase: int | None,
+    record: Callable[[Any], Any] | None,
+) -> tuple[Any, Any, jax.Array]:
+    """Up to ``length`` steps of one phase from step number ``start``; zero steps compile and do nothing."""
+    step = jax.jit(method.step if phase is None else partial(method.step_in, phase), inline=True)
+
+    def observe(state: Any, info: Any) -> Any:
+        return info, record(state) if record is not None else None
+
+    _, info_shape = jax.eval_shape(step, key, state, problem)
+    shapes = jax.eval_shape(observe, state, info_shape)
+    buffers = jax.tree.map(lambda leaf: jnp.zeros((CAPACITY, *leaf.shape), leaf.dtype), shapes)
+
+    def go_on(carry: tuple[jax.Array, Any, Any]) -> jax.Array:
+        number, state, _ = carry
+        is_here = True if phase is None else state.phase == phase
+        return (number < length) & ~state.done & is_here
+
+    def one_step(carry: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
+        number, state, buffers = carry
+        state, info = step(jax.random.fold_in(key, start + number), state, problem)
+        buffers = jax.tree.map(lambda buffer, leaf: buffer.at[number].set(leaf), buffers, observe(state, info))
+        return number + 1, state, buffers
+
+    number, state, buffers = jax.lax.while_loop(go_on, one_step, (jnp.zeros((), jnp.int32), state, buffers))
+    return state, buffers, number
+
+
+_STATIC = ("phase", "record")
+_chunk = jax.jit(_steps, static_argnames=_STATIC)
+
+
+QUICK: dict[str, bool | int] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+"""Options of XLA on a CPU that halve the time of compilation; a step may then take up to a half longer."""
+
+
+@cache
+def _quick_chunk() -> Callable[..., Any]:
+    """The same, compiled in half of the time, where this XLA knows how."""
+    if jax.default_backend() != "cpu":
+        return _chunk
+    try:
+        jax.jit(lambda: 0, compiler_options=QUICK).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return _chunk
+    return jax.jit(_steps, static_argnames=_STATIC, compiler_options=QUICK)
+
+
+def num_compiled_programs() -> int:
+    """Chunks compiled so far, of whatever method."""
+    chunks = (_chunk, _quick_chunk())
+    return sum({id(chunk): chunk._cache_size() for chunk in chunks}.values())  # type: ignore[attr-defined]
+
+
+def chunk_for(method: Steps) -> Callable[..., Any]:
+    """How to compile: few steps rather start soon than run fast."""
+    return _quick_chunk() if getattr(method, "takes_few_steps", False) else _chunk
+
+
+@double_precision
+def trace_ahead(method: Steps, problem: Any, phase: int | None = None) -> Callable[[], None]:
+    """Trace what a run of such a method on such a problem will need, whatever their numbers.
+
+    Returns what compiles it, and runs nothing. That may happen in another thread: it calls none of the model's
+    functions, which may lean on global state (NumPyro's stack of handlers does). JAX finds the programs again.
+    """
+    key = jax.random.key(0)
+    first = first_state.trace(method, problem, key)
+    state, start, length = first.out_info, jnp.int64(0), jnp.int32(0)
+    chunk: Any = chunk_for(method)
+    steps = chunk.trace(method, problem, key, state, start, length, phase=phase, record=None)
+
+    @double_precision
+    def compile_it() -> None:
+        first.lower().compile()
+        steps.lower().compile()
+
+    return compile_it

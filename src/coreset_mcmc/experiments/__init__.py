@@ -1,1 +1,0 @@
-"""The experiments of the paper: what ``coreset-mcmc bench paper`` runs and draws."""

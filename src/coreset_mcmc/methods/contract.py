@@ -1,0 +1,137 @@
+"""The contract of a method: what the driver runs, what ``fit`` asks for, and what a method needs from a model.
+
+A method works in two stages, each a sequence of steps that the one driver runs. *Training* prepares: it moves the
+weights of a coreset, fits a flow, finds a mode; a method that needs no preparation has ``max_steps`` 0. Then
+:meth:`Method.finish` hands over a *sampler*, whose every step is one draw of each chain. Progress bars, checkpoints,
+timing, counts of evaluations and results are the same for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.status import Status
+from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.driver.steps import Steps
+from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.problem import Problem
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method asks of the model."""
+
+    gradient: bool = False
+    """The log-density can be differentiated with respect to the position."""
+    continuous: bool = False
+    """No part of the position is discrete."""
+    bound: bool = False
+    """The model bounds how much a row's log-likelihood can change: :class:`~coreset_mcmc.models.model.ChangeBound`."""
+
+    def unmet(self, model: Model, position: Position) -> list[str]:
+        """What this model lacks, in words."""
+        lacking = []
+        if self.gradient and not model.differentiable:
+            lacking.append("gradients, which the model declares not to have")
+        discrete = discrete_parts(position)
+        if (self.continuous or self.gradient) and discrete:
+            lacking.append(f"continuous positions, but {', '.join(discrete)} is discrete")
+        if self.bound and model.change_bound is None:
+            lacking.append("a bound on the change of a row's log-likelihood (Model.change_bound)")
+        return lacking
+
+
+class Trained(NamedTuple):
+    """What training leaves for sampling."""
+
+    sampler: Steps
+    """Its info has the fields of :class:`~coreset_mcmc.methods.sampling.SamplingInfo`; it may have more."""
+    problem: Any
+    """What the sampler runs on."""
+    coreset: SelectedRows | None
+    """Row numbers and final weights, or None if the method has no coreset."""
+
+
+class Method(Steps, Protocol):
+    """A coreset construction, a subsampling MCMC method or a full-data reference."""
+
+    needs: Needs
+
+    uses_coreset_rows: bool
+    """Whether ``problem.rows`` must hold a selection of rows made beforehand."""
+
+    @property
+    def num_chains(self) -> int:
+        """Starts that training takes from ``problem.initial_positions``."""
+
+    @property
+    def max_steps(self) -> int:
+        """Training steps if nothing stops it early; 0 if there is nothing to train."""
+
+    def check(self, problem: Problem) -> None:
+        """Raise an :class:`~coreset_mcmc.core.errors.InputError` if this method cannot work on this problem."""
+
+    def finish(self, state: Any, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
+        """From the last state of training to a sampler of ``num_chains`` chains.
+
+        ``kernel`` is the user's choice for sampling, if there is one; methods that sample in their own way ignore it.
+        """
+
+
+class NothingToTrain(NamedTuple):
+    """The state, and with the counts the info, of a training stage that is over before it begins."""
+
+    done: jax.Array
+    num_evaluations: jax.Array
+    status: jax.Array
+
+
+class WithoutTraining:
+    """The training stage of a method that has none."""
+
+    max_steps = 0
+
+    def init(self, key: Key, problem: Problem) -> NothingToTrain:
+        del key, problem
+        return NothingToTrain(jnp.array(True), jnp.zeros((), jnp.int64), jnp.asarray(Status.OK.value, jnp.int32))
+
+    def step(self, key: Key, state: NothingToTrain, problem: Problem) -> tuple[NothingToTrain, NothingToTrain]:
+        del key, problem
+        return state, state
+
+    def init_evaluations(self, problem: Problem) -> int:
+        del problem
+        return 0
+
+    def describe(self, info: NothingToTrain) -> str:
+        del info
+        return "nothing to train"
+
+
+def discrete_parts(position: Position) -> list[str]:
+    """Names of the leaves that are not floating-point numbers."""
+    return [
+        f"position{jax.tree_util.keystr(path)} ({jnp.result_type(leaf)})"
+        for path, leaf in jax.tree_util.tree_leaves_with_path(position)
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
+    ]
+
+
+def check_needs(name: str, needs: Needs, problem: Problem, alternatives: list[str] | None = None) -> None:
+    """Refuse a model that lacks what a method needs, and name the methods that would work."""
+    lacking = needs.unmet(problem.model, problem.position)
+    if lacking:
+        others = f" Methods that would work: {', '.join(alternatives)}." if alternatives else ""
+        raise InputError(
+            f"method {name}",
+            got=f"model {problem.model.name!r}",
+            expected=" and ".join(lacking),
+            fix="Choose another method, or change the model." + others,
+        )

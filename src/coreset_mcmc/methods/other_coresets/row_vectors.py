@@ -1,0 +1,56 @@
+"""Rows as vectors: how the log-likelihood of each row varies over draws of a cheap approximation of the posterior.
+
+v_n = (l_n(theta_s) - mean over s) / sqrt(S) for S draws theta_s of the Gaussian at the mode. Inner products of these
+vectors are covariances of log-likelihoods under the Gaussian (Campbell and Broderick 2019, Automated scalable Bayesian
+inference via Hilbert coresets, Journal of Machine Learning Research 20).
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.types import Batch, Key, Position
+from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.newton import NewtonSearchState, approximation_at
+from coreset_mcmc.posterior.problem import Problem
+
+
+def draws_at_mode(key: Key, search: NewtonSearchState, problem: Problem, count: int) -> Position:
+    """``count`` positions from the Gaussian at the mode."""
+    noise = jax.random.normal(key, (count, search.position.shape[0]), search.position.dtype)
+    return jax.vmap(ravel_pytree(problem.position)[1])(approximation_at(search).draws(noise))
+
+
+def row_vectors(model: Model, positions: Position, batch: Batch) -> jax.Array:
+    """The vectors (S, B) of the rows of a batch, one column for each."""
+    values = log_likelihood_matrix(model, positions, batch)
+    return centred(values) / math.sqrt(values.shape[0])
+
+
+def padded(indices: np.ndarray, weights: np.ndarray, coreset_size: int) -> SelectedRows:
+    """Fill up to ``coreset_size`` with other rows of weight zero, so that shapes do not depend on luck."""
+    num_missing = coreset_size - len(indices)
+    others = np.setdiff1d(np.arange(coreset_size), indices)[:num_missing]
+    return SelectedRows(
+        np.concatenate([indices, others]).astype(np.int64), np.concatenate([weights, np.zeros(num_missing)])
+    )
+
+
+def check_rows_and_kernel(problem: Problem, kernel: Kernel) -> None:
+    """A coreset needs a size of at least one, and a kernel that can sample its posterior."""
+    require(
+        1 <= problem.coreset_size <= problem.data.size,
+        "coreset_size",
+        got=problem.coreset_size,
+        expected=f"1 to {problem.data.size}, the number of rows of the data",
+        fix="Pass coreset_size to fit.",
+    )
+    kernel.check(problem.position, problem.target(problem.initial_weights))

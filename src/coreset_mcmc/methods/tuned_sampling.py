@@ -1,0 +1,67 @@
+"""Draws by Hamiltonian trajectories whose step size is found by the first of them, which do not count.
+
+Training has shaped the trajectories (:mod:`coreset_mcmc.kernels.whitened_hmc`); what is left is one number, the step
+size, by dual averaging over all chains together (Nesterov 2009; Hoffman and Gelman 2014). Finding it in the program
+that samples spares a program of its own, which takes as long to compile as sampling takes to run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+from coreset_mcmc.core.types import Key, pytree, static
+from coreset_mcmc.kernels.base import init_chains, step_chains
+from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
+from coreset_mcmc.methods.sampling import SamplesCoreset, SamplingInfo, SamplingProblem, sampling_info
+
+NUM_TUNING = 100
+TARGET_ACCEPTANCE = 0.8
+
+
+class TunedState(NamedTuple):
+    """The chains, and what is known about the step size."""
+
+    chains: Any
+    averaging: Any
+    number: jax.Array
+    done: jax.Array
+
+
+@pytree
+@dataclass(frozen=True)
+class TunedSampling(SamplesCoreset):
+    """Trajectories of a quarter period under the inverse mass matrix L L'.
+
+    Args:
+        scale: L (d, d), a factor of the covariance of the flattened position.
+        num_tuning: how many of the first draws search for the step size.
+    """
+
+    scale: jax.Array
+    num_tuning: int = static(default=NUM_TUNING)
+
+    takes_few_steps = True
+    """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
+
+    def init(self, key: Key, problem: SamplingProblem) -> TunedState:
+        del key
+        first = jnp.asarray(self.scale.shape[0] ** -0.25, self.scale.dtype)
+        averaging = dual_averaging_adaptation(TARGET_ACCEPTANCE)[0](first)
+        chains = init_chains(WhitenedHMC(self.scale, first), problem.initial_positions, problem.target)
+        return TunedState(chains, averaging, jnp.zeros((), jnp.int32), jnp.array(False))
+
+    def step(self, key: Key, state: TunedState, problem: SamplingProblem) -> tuple[TunedState, SamplingInfo]:
+        _, update, final = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+        is_tuning = state.number < self.num_tuning
+        step_size = jnp.where(is_tuning, jnp.exp(state.averaging.log_step_size), final(state.averaging))
+        chains, info = step_chains(WhitenedHMC(self.scale, step_size), key, state.chains, problem.target)
+        rates = jnp.where(jnp.isfinite(info.acceptance_rate), info.acceptance_rate, 0.0)
+        updated = update(state.averaging, jnp.mean(rates))
+        averaging = jax.tree.map(lambda new, old: jnp.where(is_tuning, new, old), updated, state.averaging)
+        moved = TunedState(chains, averaging, state.number + 1, state.done)
+        return moved, sampling_info(chains, info, problem.target)

@@ -1,0 +1,203 @@
+"""Log-likelihoods in NumPy or SciPy, which JAX cannot see into.
+
+Compiled code calls back to Python: one call for a block of rows and for all positions that are evaluated at once, so
+the user's function stays vectorised over rows and a loop over positions is all that is added. There are no gradients;
+the default training and every gradient-free kernel do without. An exception in the user's function stops the run, and
+the user sees that exception. A call costs a few tenths of a millisecond besides the user's own work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.models.independence import check_rows_are_independent, first_rows, num_rows_of, some_rows
+
+_raised: list[BaseException] = []
+"""Exceptions of users' functions, raised on a thread of JAX and to be raised again on the user's."""
+
+
+@dataclass(frozen=True)
+class HostFunction:
+    """A Python function of a position, and perhaps of rows, that compiled code calls.
+
+    Args:
+        function: takes NumPy arrays.
+        vectorized: whether it takes many positions at once, along a leading axis of each of their leaves.
+    """
+
+    function: Callable[..., Any]
+    vectorized: bool
+    subject: str
+
+    def many(self, positions: Position, *batch: Any) -> np.ndarray:
+        """Values for positions with one leading axis, (K,) or (K, B)."""
+        count = jax.tree.leaves(positions)[0].shape[0]
+        expected = (count, *(num_rows_of(rows) for rows in batch))
+        if self.vectorized:
+            return self._checked(self.function(positions, *batch), expected)
+        values = np.empty(expected)
+        for number in range(count):
+            position = jax.tree.map(lambda leaf, number=number: leaf[number], positions)
+            values[number] = self._checked(self.function(position, *batch), expected[1:])
+        return values
+
+    def _checked(self, values: Any, expected: tuple[int, ...]) -> np.ndarray:
+        try:
+            array = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                self.subject,
+                got=f"{type(values).__name__} ({error})",
+                expected=f"numbers of shape {expected}",
+                fix="Return a NumPy array of real numbers.",
+            ) from error
+        require(
+            array.shape == expected,
+            self.subject,
+            got=f"shape {array.shape}",
+            expected=f"shape {expected}" + (", one value for each row" if len(expected) else ", a single number"),
+            fix="Do not sum over rows, and return a value for each row of whatever batch is passed."
+            if "likelihood" in self.subject
+            else "Sum the log-densities of all parameters.",
+        )
+        return array
+
+    def __call__(self, position: Position, *batch: Any) -> jax.Array:
+        """Inside compiled code."""
+        packs = [Packing.of(position, 0), *(Packing.of(rows, 1) for rows in batch)]
+        words = [pack.packed(tree) for pack, tree in zip(packs, (position, *batch), strict=True)]
+        result = jax.ShapeDtypeStruct((*words[-1].shape[: len(batch)], 2), jnp.uint32)
+        bits = jax.pure_callback(partial(self._from_compiled, packs), result, *words, vmap_method="expand_dims")
+        return jax.lax.bitcast_convert_type(bits, jnp.float64)
+
+    def _from_compiled(self, packs: list[Packing], positions: Any, *batch: Any) -> np.ndarray:
+        """Leading axes of positions, from ``vmap``, become one; rows have axes of length one there."""
+        try:
+            words = np.asarray(positions)
+            outer = words.shape[:-1]
+            in_line = words.reshape(-1, words.shape[-1])
+            batches = [_batches(np.asarray(rows), len(in_line)) for rows in batch]
+            if all(len(rows) == 1 for rows in batches):
+                values = self.many(packs[0].unpacked(in_line), *self._rows(packs, batches, 0))
+            else:
+                values = np.concatenate(
+                    [
+                        self.many(packs[0].unpacked(in_line[[number]]), *self._rows(packs, batches, number))
+                        for number in range(len(in_line))
+                    ]
+                )
+            return values.reshape(*outer, *values.shape[1:], 1).view(np.uint32)
+        except BaseException as error:
+            _raised.append(error)
+            raise
+
+    def _rows(self, packs: list[Packing], batches: list[np.ndarray], number: int) -> list[Any]:
+        return [pack.unpacked(rows[number]) for pack, rows in zip(packs[1:], batches, strict=True)]
+
+
+def _batches(rows: np.ndarray, count: int) -> np.ndarray:
+    """Rows (1, B, words) if they are the same for all positions, which ``vmap`` may have repeated."""
+    batches = rows.reshape(-1, *rows.shape[-2:])
+    return batches[:1] if len(batches) < count or (batches == batches[:1]).all() else batches
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A pytree as 32-bit words along one axis, behind ``num_leading`` axes that all leaves share.
+
+    One array crosses to Python faster than many. And callbacks run on a thread to which the scope of double precision
+    does not reach: JAX would round 64-bit arguments there, but it leaves words alone.
+    """
+
+    structure: Any
+    kinds: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    num_leading: int
+
+    @classmethod
+    def of(cls, tree: Any, num_leading: int) -> Packing:
+        leaves, structure = jax.tree.flatten(tree)
+        arrays = [jnp.asarray(leaf) for leaf in leaves]
+        return cls(
+            structure,
+            tuple(str(array.dtype) for array in arrays),
+            tuple(tuple(array.shape[num_leading:]) for array in arrays),
+            num_leading,
+        )
+
+    def packed(self, tree: Any) -> jax.Array:
+        """Inside compiled code."""
+
+        def words(leaf: Any) -> jax.Array:
+            array = jnp.asarray(leaf)
+            wide = array if array.dtype.itemsize >= 4 else array.astype(jnp.int32)
+            bits = jax.lax.bitcast_convert_type(wide, jnp.uint32)
+            return bits.reshape(*bits.shape[: self.num_leading], -1)
+
+        return jnp.concatenate([words(leaf) for leaf in jax.tree.leaves(tree)], axis=-1)
+
+    def unpacked(self, words: np.ndarray) -> Any:
+        """In Python, from words (leading, count)."""
+        leaves, start = [], 0
+        for kind, shape in zip(self.kinds, self.shapes, strict=True):
+            carrier = np.dtype(kind) if np.dtype(kind).itemsize >= 4 else np.dtype(np.int32)
+            end = start + int(np.prod(shape)) * carrier.itemsize // 4
+            values = np.ascontiguousarray(words[:, start:end]).view(carrier)
+            leaves.append(values.astype(kind, copy=False).reshape(words.shape[0], *shape))
+            start = end
+        return jax.tree.unflatten(self.structure, leaves)
+
+
+@contextmanager
+def users_errors() -> Iterator[None]:
+    """Where compiled code fails because a user's function raised, raise that exception instead of JAX's account."""
+    _raised.clear()
+    logger = logging.getLogger(jax.pure_callback.__module__)
+    logger.addFilter(_is_news)
+    try:
+        yield
+    except Exception as error:
+        if not _raised or error is _raised[0]:
+            raise
+        raise _raised[0] from None
+    finally:
+        _raised.clear()
+        logger.removeFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """JAX logs the exception too; the user is going to see it anyway."""
+    del record
+    return not _raised
+
+
+def try_out(log_prior: HostFunction, log_likelihood: HostFunction, start: Any, batch: Batch) -> None:
+    """Call the functions in plain Python before anything is compiled: mistakes show as they would there."""
+    position = jax.tree.map(np.asarray, start(jax.random.key(0)) if callable(start) else start)
+    rows = some_rows(jax.tree.map(np.asarray, batch))
+    host = partial(_on_host, log_likelihood)
+    _on_host(log_prior, position)
+    host(position, first_rows(rows, 1))
+    check_rows_are_independent(host, position, rows, subject=log_likelihood.subject, num_positions=1)
+
+
+def _on_host(function: HostFunction, position: Position, *batch: Any) -> np.ndarray:
+    one = jax.tree.map(lambda leaf: np.asarray(_as_float(leaf))[None], position)
+    return function.many(one, *(jax.tree.map(_as_float, rows) for rows in batch))[0]
+
+
+def _as_float(leaf: Any) -> np.ndarray:
+    """As compiled code passes them: floats in double precision, whole numbers as they are."""
+    array = np.asarray(leaf)
+    return array.astype(np.float64) if np.issubdtype(array.dtype, np.floating) else array

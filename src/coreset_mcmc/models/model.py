@@ -1,0 +1,176 @@
+"""A model is two pure functions: a log-prior and a per-row log-likelihood.
+
+``log_likelihood(position, batch)`` returns one value per row of ``batch``, so the same function serves a coreset, a
+minibatch and the full data. Terms that do not depend on the position may be dropped: they cancel when the gradient
+estimate (eq. 4 of the paper) centres over chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.types import Batch, Key, Position
+from coreset_mcmc.models.host import HostFunction, try_out
+
+
+@dataclass(frozen=True)
+class LinearPredictor:
+    """The likelihood split into an affine predictor and what remains, for O(M) evaluation along a line.
+
+    ``predictor(position, batch)`` must be affine in the position. Along ``position + t * direction`` it is then
+    ``eta + t * slope``, and each evaluation costs one pass over the rows and no matrix product.
+    """
+
+    predictor: Callable[[Position, Batch], Any]
+    log_likelihood: Callable[[Position, Any, Batch], jax.Array]
+
+
+@dataclass(frozen=True)
+class ChangeBound:
+    """A bound on how much the log-likelihood of any row changes between two positions, at O(1) for each pair.
+
+    ``|l_n(proposal) - l_n(position)| <= bound(largest, position, proposal)`` for every row n, where ``largest`` is the
+    maximum over all rows of ``row_statistic(batch) -> (B,)``, found once. Confidence MH rests on it.
+    """
+
+    row_statistic: Callable[[Batch], jax.Array]
+    bound: Callable[[jax.Array, Position, Position], jax.Array]
+
+
+@dataclass(frozen=True)
+class SpikeAndSlab:
+    """Hyper-parameters of the spike-and-slab regression (stochastic search variable selection), which Gibbs needs.
+
+    sigma^2 ~ InvGamma(nu / 2, nu lambda / 2), gamma_i ~ Bernoulli(q), beta_i | gamma_i ~ N(0, tau^2) if gamma_i = 0 and
+    N(0, (c tau)^2) if gamma_i = 1.
+    """
+
+    inclusion_probability: float = 0.1
+    slab_ratio: float = 10.0
+    spike_scale: float = 0.1
+    variance_shape: float = 0.1
+    variance_scale: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A Bayesian model for rows that are independent given the position.
+
+    Args:
+        log_prior: ``position -> ()``, the log prior density up to a constant.
+        log_likelihood: ``(position, batch) -> (B,)``, one value per row.
+        initial_position: a pytree, or a function ``key -> pytree`` drawn once for each chain.
+        linear_predictor: optional split of the likelihood that lets slice kernels skip matrix products.
+        differentiable: whether gradients with respect to the position exist.
+        change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
+        spike_and_slab: hyper-parameters if this is the spike-and-slab regression, for its Gibbs kernel.
+        check_data: optional function that raises an :class:`~coreset_mcmc.core.errors.InputError` on unsuitable data.
+        dims, coords: names of the dimensions of each variable and their labels, as in ArviZ.
+        constrain: ``position -> {name: array}``, everything that the group ``posterior`` shows: parameters on the scale
+            of the user and quantities derived from them. It must not depend on rows. By default the position itself.
+        unconstrain: ``(values, position) -> position``, the position with the user's values, some or all of those
+            that ``constrain`` shows, put in; ``initvals`` go through it.
+        predictive: ``(key, position, batch) -> {name: (B, ...)}``, new responses for the rows of a batch.
+        observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
+            ``batch -> {name: (B, ...)}``.
+        data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
+        bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
+        compiled: the same densities, each up to a constant, and nothing else: what compiled steps see instead. Models
+            that differ only in ``constrain``, names and data may share it, and with it the compiled programs. Whoever
+            replaces a density replaces it too.
+        identity: what stands for the functions in the fingerprint of a checkpoint if their code does not.
+        name: how the model is called in messages and files.
+    """
+
+    log_prior: Callable[[Position], jax.Array]
+    log_likelihood: Callable[[Position, Batch], jax.Array]
+    initial_position: Position | Callable[[Key], Position] | None = None
+    linear_predictor: LinearPredictor | None = None
+    differentiable: bool = True
+    change_bound: ChangeBound | None = None
+    spike_and_slab: SpikeAndSlab | None = None
+    check_data: Callable[[Batch], None] | None = None
+    dims: Mapping[str, tuple[str, ...]] | None = None
+    coords: Mapping[str, Any] | None = None
+    constrain: Callable[[Position], Mapping[str, jax.Array]] | None = None
+    unconstrain: Callable[[Mapping[str, Any], Position], Position] | None = None
+    predictive: Callable[[Key, Position, Batch], Mapping[str, jax.Array]] | None = None
+    observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
+    data: Any = None
+    bind: Callable[[Batch], Model] | None = None
+    compiled: Model | None = None
+    identity: Any = None
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        for subject, function in (("log_prior", self.log_prior), ("log_likelihood", self.log_likelihood)):
+            require(
+                callable(function),
+                f"Model {subject}",
+                got=type(function).__name__,
+                expected="a function",
+                fix="Pass log_prior(position) and log_likelihood(position, batch).",
+            )
+        require(
+            self.compiled is None or self.compiled.log_prior is self.log_prior,
+            "Model compiled",
+            got="another log_prior than that of the model",
+            expected="the same densities",
+            fix="Pass compiled=None where a density is replaced.",
+        )
+
+    @classmethod
+    def from_linear_predictor(
+        cls,
+        log_prior: Callable[[Position], jax.Array],
+        predictor: Callable[[Position, Batch], Any],
+        log_likelihood: Callable[[Position, Any, Batch], jax.Array],
+        **options: Any,
+    ) -> Model:
+        """Build a model whose likelihood depends on an affine ``predictor(position, batch)``.
+
+        ``log_likelihood(position, predicted, batch)`` may still read the position, for scale parameters and the like.
+        """
+
+        def whole_log_likelihood(position: Position, batch: Batch) -> jax.Array:
+            return log_likelihood(position, predictor(position, batch), batch)
+
+        return cls(
+            log_prior, whole_log_likelihood, linear_predictor=LinearPredictor(predictor, log_likelihood), **options
+        )
+
+    @classmethod
+    def from_callable(
+        cls,
+        log_prior: Callable[[Position], Any],
+        log_likelihood: Callable[[Position, Batch], Any],
+        initial_position: Position | Callable[[Key], Position],
+        *,
+        vectorized: bool = False,
+        **options: Any,
+    ) -> Model:
+        """Build a model from functions in NumPy or SciPy, without gradients.
+
+        Args:
+            log_prior: ``position -> number``; minus infinity outside the support.
+            log_likelihood: ``(position, rows) -> (B,)``, one value for each row, vectorised over rows.
+            initial_position: as for :class:`Model`.
+            vectorized: whether both functions take many positions at once, with a leading axis on each leaf of the
+                position, and return (K,) and (K, B).
+            options: other arguments of :class:`Model`, such as ``dims`` and ``name``.
+        """
+        prior = HostFunction(log_prior, vectorized, "log_prior(position)")
+        likelihood = HostFunction(log_likelihood, vectorized, "log_likelihood(position, rows)")
+        settings = {"name": "black box", **options, "differentiable": False}
+        model = cls(prior, likelihood, initial_position, **settings)
+
+        def tried(batch: Batch) -> Model:
+            try_out(prior, likelihood, initial_position, batch)
+            return model
+
+        return replace(model, bind=tried)

@@ -1,0 +1,165 @@
+"""What a method works on: a model, its data, the chosen rows and where the chains start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.precision import as_working_array
+from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
+from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.target import CoresetTarget
+
+
+@pytree
+@dataclass(frozen=True)
+class Problem:
+    """All arguments of a compiled step that do not change while it runs."""
+
+    data: DataSource
+    indices: jax.Array
+    rows: Batch
+    initial_weights: jax.Array
+    initial_positions: Position
+    """One start for each chain, with a leading chain axis."""
+    model: Model = static()
+
+    @property
+    def coreset_size(self) -> int:
+        return int(self.indices.shape[0])
+
+    @property
+    def position(self) -> Position:
+        """Where the first chain starts: the structure, shapes and types of any position."""
+        return jax.tree.map(lambda leaf: leaf[0], self.initial_positions)
+
+    def target(self, weights: jax.Array) -> CoresetTarget:
+        return CoresetTarget(self.rows, weights, self.model)
+
+
+def make_problem(model: Model, data: DataSource, selected: SelectedRows, initial_positions: Position) -> Problem:
+    """Gather the chosen rows once; they stay in memory beside the data."""
+    return Problem(
+        data=data,
+        indices=jnp.asarray(selected.indices),
+        rows=data.take(np.asarray(selected.indices)),
+        initial_weights=jnp.asarray(selected.weights, jnp.float64),
+        initial_positions=initial_positions,
+        model=model.compiled or model,
+    )
+
+
+def starting_positions(model: Model, key: Key, num_chains: int, initvals: Position | None = None) -> Position:
+    """A start for each chain: the user's, or the model's, drawn anew for each chain if it is a function."""
+    start = model.initial_position if initvals is None else initvals
+    if initvals is not None and model.unconstrain is not None:
+        start = _with_values(model, key, initvals)
+    require(
+        start is not None,
+        f"model {model.name!r}",
+        got="no initial_position",
+        expected="a pytree of arrays, or a function of a key",
+        fix="Pass Model(..., initial_position=...) or fit(..., initvals=...).",
+    )
+    if callable(start):
+        drawn = [start(chain_key) for chain_key in jax.random.split(key, num_chains)]
+        return jax.tree.map(lambda *leaves: jnp.stack([as_working_array(leaf) for leaf in leaves]), *drawn)
+    return jax.tree.map(lambda leaf: jnp.stack([as_working_array(leaf)] * num_chains), start)
+
+
+def _with_values(model: Model, key: Key, initvals: Any) -> Position:
+    """The user's values in the model's own start, on the scale on which chains move."""
+    assert model.unconstrain is not None
+    own = model.initial_position(key) if callable(model.initial_position) else model.initial_position
+    return model.unconstrain(initvals, own)
+
+
+def check_model(model: Model, data: ArrayData, positions: Position) -> None:
+    """Shapes by abstract evaluation, then values at the start: everything a model can get wrong before work begins."""
+    position = jax.tree.map(lambda leaf: leaf[0], positions)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
+        require(
+            bool(np.all(np.isfinite(np.asarray(leaf)))),
+            f"initial position{jax.tree_util.keystr(path)}",
+            got="NaN or infinite values",
+            expected="finite values",
+            fix="Pass other initvals.",
+        )
+    prior_shape = _shape_of(model.log_prior, (position,), "log_prior(position)", "It must be a JAX function.")
+    require(
+        prior_shape == (),
+        "log_prior(position)",
+        got=f"shape {prior_shape}",
+        expected="a scalar",
+        fix="Sum the log-densities of all parameters.",
+    )
+    for count in (1, 3):
+        _check_likelihood_shape(model, data, position, count)
+    if model.check_data is not None:
+        model.check_data(jax.tree.map(np.asarray, data.arrays))
+    _check_start_values(model, data, positions)
+
+
+def _shape_of(function: Any, arguments: tuple[Any, ...], subject: str, fix: str) -> tuple[int, ...]:
+    try:
+        return tuple(jax.eval_shape(function, *arguments).shape)
+    except InputError:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(
+            subject, got=f"{type(error).__name__}: {summary}", expected="a function that runs", fix=fix
+        ) from error
+
+
+def _check_likelihood_shape(model: Model, data: ArrayData, position: Position, count: int) -> None:
+    batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape[1:]), leaf.dtype), data.arrays)
+    subject = f"log_likelihood(position, batch) on a batch of {count} rows"
+    advice = (
+        "It is called with a few rows as well as with all of them: it must not use the number of rows of the full "
+        "data, and no parameter may belong to a single row (sum or integrate such latents out first)."
+    )
+    shape = _shape_of(model.log_likelihood, (position, batch), subject, advice)
+    require(
+        shape == (count,),
+        subject,
+        got=f"shape {shape}",
+        expected=f"shape ({count},), one value per row",
+        fix="Do not sum over rows. " + advice,
+    )
+
+
+@partial(jax.jit, static_argnames="model")
+def _start_values(model: Model, data: ArrayData, positions: Position) -> tuple[jax.Array, jax.Array]:
+    def count_bad_rows(batch: Batch) -> jax.Array:
+        values = jax.vmap(lambda position: model.log_likelihood(position, batch))(positions)
+        return jnp.sum(~jnp.all(jnp.isfinite(values), axis=0))
+
+    return jax.vmap(model.log_prior)(positions), data.sum_over_rows(count_bad_rows)
+
+
+def _check_start_values(model: Model, data: ArrayData, positions: Position) -> None:
+    priors, count = _start_values(model.compiled or model, data, positions)
+    require(
+        bool(np.all(np.isfinite(np.asarray(priors)))),
+        "log_prior at the initial position",
+        got=np.asarray(priors),
+        expected="finite values",
+        fix="Start inside the support of the prior: pass other initvals.",
+    )
+    require(
+        int(count) == 0,
+        "log_likelihood at the initial position",
+        got=f"NaN or infinite values in {int(count)} of {data.size} rows",
+        expected="finite values",
+        fix="Check the rows against the support of the likelihood, or pass other initvals.",
+    )

@@ -1,0 +1,168 @@
+"""The coreset as something to take along: rows and weights that any other program can fit.
+
+A weighted row counts as that many rows: its log-likelihood is multiplied by its weight. The guide
+``docs/bring_your_model.md`` shows how to fit one with NumPyro, PyMC, Bambi and Stan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.models.user_scale import named_leaves
+
+ROW, WEIGHT, NUM_ROWS = "row", "weight", "num_rows"
+
+
+@dataclass(frozen=True)
+class Coreset:
+    """A weighted subset of rows that stands in for the full data."""
+
+    indices: np.ndarray
+    """Row numbers (M,) in the data."""
+    weights: np.ndarray
+    """Weights (M,)."""
+    num_rows: int
+    """N, the number of rows of the data."""
+    columns: Mapping[str, np.ndarray]
+    """The rows themselves, one array for each column or block of columns."""
+
+    @property
+    def size(self) -> int:
+        return int(self.indices.size)
+
+    @property
+    def effective_size(self) -> float:
+        """Kish's number of rows that equal weights would make as concentrated: (sum w)^2 / sum w^2."""
+        return float(self.weights.sum() ** 2 / np.sum(self.weights**2))
+
+    def to_frame(self, data: Any = None) -> pd.DataFrame:
+        """Row numbers, weights and values as a table.
+
+        Args:
+            data: the full data, to show other columns than those that were fitted: a DataFrame, which keeps its own
+                columns, types and index labels, or a mapping of arrays.
+        """
+        if data is None:
+            return self._table(self.columns)
+        is_frame = isinstance(data, pd.DataFrame)
+        arrays = {} if is_frame else named_leaves(data, "data")
+        sizes = {len(data)} if is_frame else {len(array) for array in arrays.values()}
+        require(
+            sizes == {self.num_rows},
+            "to_frame data",
+            got=f"{sorted(sizes)} rows",
+            expected=f"the {self.num_rows} rows that the coreset was made of",
+            fix="Pass the same data, in the same order.",
+        )
+        if is_frame:
+            return data.iloc[self.indices].assign(**{ROW: self.indices, WEIGHT: self.weights})
+        return self._table({name: np.asarray(array)[self.indices] for name, array in arrays.items()})
+
+    def _table(self, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
+        table: dict[str, np.ndarray] = {ROW: self.indices, WEIGHT: self.weights}
+        for name, values in columns.items():
+            flat = values.reshape(self.size, -1)
+            table |= {name if values.ndim == 1 else f"{name}[{j}]": flat[:, j] for j in range(flat.shape[1])}
+        return pd.DataFrame(table)
+
+    def merge(self, *others: Coreset, disjoint: bool) -> Coreset:
+        """One coreset out of several.
+
+        Args:
+            others: coresets with the same columns.
+            disjoint: True if each belongs to a data set of its own, such as the shards of a large one: rows are put
+                together, and row numbers count on from one data set to the next. False if all belong to the same data
+                set, such as fits with several seeds: weights are averaged, a row that one of them lacks counting as
+                zero there. The merged log-likelihood is the sum or the average of theirs.
+        """
+        parts = (self, *others)
+        require(
+            all(set(part.columns) == set(self.columns) for part in parts),
+            "merge",
+            got=f"columns {[sorted(part.columns) for part in parts]}",
+            expected="the same columns in each coreset",
+            fix="Merge coresets of one model.",
+        )
+        if disjoint:
+            starts = np.cumsum([0, *(part.num_rows for part in parts[:-1])])
+            return Coreset(
+                np.concatenate([part.indices + start for part, start in zip(parts, starts, strict=True)]),
+                np.concatenate([part.weights for part in parts]),
+                sum(part.num_rows for part in parts),
+                {name: np.concatenate([part.columns[name] for part in parts]) for name in self.columns},
+            )
+        require(
+            len({part.num_rows for part in parts}) == 1,
+            "merge",
+            got=f"data sets of {[part.num_rows for part in parts]} rows",
+            expected="coresets of one data set",
+            fix="Pass disjoint=True for coresets of different rows.",
+        )
+        stacked = np.concatenate([part.indices for part in parts])
+        indices, first, places = np.unique(stacked, return_index=True, return_inverse=True)
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in self.columns}
+        for name, values in columns.items():
+            require(
+                np.array_equal(values[first][places], values, equal_nan=np.issubdtype(values.dtype, np.floating)),
+                "merge",
+                got=f"different values of {name!r} in rows of the same number",
+                expected="coresets of one data set",
+                fix="Pass disjoint=True for coresets of different rows.",
+            )
+        weights = np.bincount(places, np.concatenate([part.weights for part in parts])) / len(parts)
+        return Coreset(indices, weights, self.num_rows, {name: values[first] for name, values in columns.items()})
+
+    def save(self, path: Path | str) -> Path:
+        """Write the table as CSV or, for a name that ends in ``.parquet``, as Parquet (pandas needs ``pyarrow``)."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = self.to_frame().assign(**{NUM_ROWS: self.num_rows})
+        if path.suffix == ".parquet":
+            table.to_parquet(path, index=False)
+        else:
+            table.to_csv(path, index=False)
+        return path
+
+    @classmethod
+    def load(cls, path: Path | str) -> Coreset:
+        """Read what :meth:`save` wrote; a block of columns ``x[0], x[1], ...`` becomes one array again."""
+        path = Path(path)
+        try:
+            table = pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+            indices, weights, num_rows = (table.pop(name).to_numpy() for name in (ROW, WEIGHT, NUM_ROWS))
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(
+                f"Coreset.load({str(path)!r})",
+                got=f"{type(error).__name__}: {error}",
+                expected="a file that Coreset.save wrote",
+                fix="Check the path.",
+            ) from error
+        blocks: dict[str, list[np.ndarray]] = {}
+        for name in table.columns:
+            blocks.setdefault(str(name).partition("[")[0], []).append(table[name].to_numpy())
+        columns = {
+            name: parts[0] if name in table.columns else np.stack(parts, axis=1) for name, parts in blocks.items()
+        }
+        return cls(indices, weights, int(num_rows[0]), columns)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Numbers to the last bit, which not every version of pandas gives by default."""
+    text = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return pd.DataFrame({name: _parsed(text[name].to_numpy(dtype=str)) for name in text})
+
+
+def _parsed(words: np.ndarray) -> np.ndarray:
+    if set(words) <= {"True", "False"}:
+        return words == "True"
+    try:
+        return words.astype(np.int64)
+    except ValueError:
+        return words.astype(np.float64)

@@ -1,0 +1,162 @@
+"""The assessment: one pass over all rows for a few hundred draws, and a few fits with other rows."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from coreset_mcmc.core.errors import require, require_count
+from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.types import Position
+from coreset_mcmc.data.blocks import rows_of, thinned
+from coreset_mcmc.diagnostics.mixing import sampling_quality
+from coreset_mcmc.models.host import users_errors
+from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
+from coreset_mcmc.verdict import rules
+from coreset_mcmc.verdict.other_draws import without_coreset_draws
+from coreset_mcmc.verdict.refits import Refit, compare, num_parameters, options_of, refit, with_rows
+from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
+
+FEWEST_DRAWS = 25
+"""Pareto smoothing fits a tail to the largest fifth of them."""
+FEWEST_WITH_MANY_ROWS, MOST_EVALUATIONS = 50, 400_000_000
+"""Each draw costs one pass over the data, so there are fewer with very many rows."""
+
+
+@double_precision
+@users_errors()
+def trust(
+    fit: Fit,
+    *,
+    draws: int = 400,
+    num_coresets: int = 2,
+    sensitivity: bool = True,
+    random_seed: int = 0,
+    progressbar: bool = False,
+) -> Trust:
+    """Whether the draws of a fit can be trusted as draws of the full posterior.
+
+    The verdict is the worst level of the findings: "good", "use with care" or "do not use".
+
+    ======================================  =================  =====================  =================
+    finding                                 good               use with care          do not use
+    ======================================  =================  =====================  =================
+    estimated KL, nats                      up to 0.1          up to 1                more
+    Pareto k-hat *                          up to 0.5          up to 0.7              more
+    R-hat across coresets                   up to 1.05         up to 1.3              more **
+    effective rows for each parameter       1 and more         fewer                  (never)
+    estimated KL with half the rows *       up to 1            more                   (never)
+    R-hat of the chains                     up to 1.01         up to 1.1              more
+    smallest bulk ESS                       100 for a chain    50 in all              fewer
+    divergences                             none               up to 5 %              more
+    ======================================  =================  =====================  =================
+
+    Lines with a star do not count if the estimated KL is below 0.01: all importance ratios are nearly equal then. Two
+    stars: "use with care" if another coreset is more than 1 nat away by its own estimate, for then it is to blame. What
+    could not be computed, as R-hat from a single chain, counts as "use with care". Fits without draws of a coreset
+    posterior (full-data methods, ``fit.exact()``, ``fit.reweight()``) are judged by what applies to them.
+
+    Args:
+        fit: what :func:`fit` returned; one read from a file needs its model and data.
+        draws: how many evenly spaced draws go through all rows; with very many rows fewer do, at least 50.
+        num_coresets: this coreset and others of the same size with rows drawn anew, each a fit of its own; nothing
+            compiles again. 1 leaves the comparison out.
+        sensitivity: fit a coreset of half the rows, too; another size compiles again, about ten seconds.
+        random_seed: for the rows of the other coresets.
+        progressbar: show the progress of the other fits.
+    """
+    began = time.perf_counter()
+    require_count("draws", draws, at_least=FEWEST_DRAWS, fix="Leave it out for 400.")
+    require_count("num_coresets", num_coresets, at_least=1, fix="Use 1 to leave the comparison out.")
+    require(isinstance(fit, Fit), "fit", got=type(fit).__name__, expected="a Fit", fix="Pass what cm.fit returned.")
+    if not fit.samples_coreset:
+        return without_coreset_draws(fit, began)
+    positions = fit.positions()
+    passed = _pass_over_rows(fit, positions, draws)
+    matters = not passed.kl_estimate <= rules.NEGLIGIBLE
+    findings = [
+        rules.distance(passed.kl_estimate, passed.num_draws),
+        rules.tails(passed.pareto_k, passed.effective_draws, passed.num_draws, matters=matters),
+    ]
+    options = options_of(fit)
+    others = [
+        refit(fit, options, seed=random_seed, number=number, progressbar=progressbar)
+        for number in range(1, num_coresets)
+    ]
+    comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
+    kl_of_others = max((other.fit.kl_estimate for other in others if other.fit is not None), default=math.nan)
+    if others:
+        failure = next((other.failure for other in others if other.failure), "")
+        findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
+    effective_rows = fit.coreset.effective_size
+    findings.append(rules.rows(effective_rows, num_parameters(positions), fit.coreset.num_rows))
+    half, half_size = Refit(None, ""), fit.coreset.size // 2
+    if sensitivity and half_size > 0:
+        half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
+        findings.append(_reserve(half, half_size, matters=matters))
+    findings.append(rules.sampling(sampling_quality(fit.tree)))
+    summary = (
+        f"The coreset posterior is {passed.kl_estimate:.2g} nats from the full one as far as {passed.num_draws} draws "
+        "can tell, and nothing else speaks against it."
+    )
+    return conclude(
+        findings,
+        summary,
+        kl_estimate=passed.kl_estimate,
+        pareto_k=passed.pareto_k,
+        effective_draws=passed.effective_draws,
+        num_draws=passed.num_draws,
+        rhat_across_coresets=comparison.rhat,
+        largest_shift=comparison.largest_shift,
+        effective_rows=effective_rows,
+        size_sensitivity=half.fit.kl_estimate if half.fit is not None else math.nan,
+        kl_of_others=kl_of_others,
+        seconds=time.perf_counter() - began,
+        num_evaluations=passed.num_evaluations + sum(made.num_evaluations for made in (*others, half)),
+    )
+
+
+def _reserve(half: Refit, half_size: int, *, matters: bool) -> Finding:
+    estimate = half.fit.kl_estimate if half.fit is not None else math.nan
+    return rules.reserve(estimate, half_size, half.failure or "its estimated KL is not finite", matters=matters)
+
+
+class PassOverRows(NamedTuple):
+    """What the log-ratios of a few hundred draws tell."""
+
+    kl_estimate: float
+    pareto_k: float
+    effective_draws: float
+    num_draws: int
+    num_evaluations: int
+
+
+def _pass_over_rows(fit: Fit, positions: Position, draws: int) -> PassOverRows:
+    rows = rows_of(fit.data, "trust")
+    assert fit.model is not None
+    kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // rows.size, FEWEST_WITH_MANY_ROWS)))
+    count = jax.tree.leaves(kept)[0].shape[0]
+    log_ratios = log_ratios_to_full(fit.model, kept, rows, fit.coreset.indices, fit.coreset.weights)
+    num_evaluations = count * (rows.size + fit.coreset.size)
+    if not np.isfinite(log_ratios).all():
+        return PassOverRows(math.inf, math.inf, math.nan, count, num_evaluations)
+    estimate = estimated_kl(log_ratios)
+    if count < FEWEST_DRAWS:
+        return PassOverRows(estimate, math.nan, math.nan, count, num_evaluations)
+    ratios = smoothed(log_ratios)
+    pareto_k = math.inf if math.isnan(ratios.pareto_k) else ratios.pareto_k
+    return PassOverRows(estimate, pareto_k, ratios.effective_size, count, num_evaluations)
+
+
+def estimated_kl(log_ratios: np.ndarray) -> float:
+    """The larger of half the variance and log mean exp(r) - mean(r); NaN from a single draw."""
+    if len(log_ratios) < 2:
+        return math.nan
+    highest = log_ratios.max()
+    direct = highest + math.log(np.mean(np.exp(log_ratios - highest))) - log_ratios.mean()
+    return max(0.5 * float(np.var(log_ratios, ddof=1)), float(direct))

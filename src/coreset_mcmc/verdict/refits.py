@@ -1,0 +1,122 @@
+"""Fits like a given one with other rows: how far the choice of rows decides the answer."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from coreset_mcmc.core.errors import InputError, RunError
+from coreset_mcmc.core.types import Position
+from coreset_mcmc.fitting.fit import fit as fit_again
+from coreset_mcmc.methods.registry import METHODS
+from coreset_mcmc.models.user_scale import named_leaves
+from coreset_mcmc.results.fit import STAGES, Fit
+
+
+def options_of(fit: Fit) -> dict[str, Any]:
+    """Options of ``fit`` for another one like it with rows drawn anew.
+
+    A fit that was read from a file has forgotten them: the method has its default settings then. Rows that were given
+    cannot be drawn anew: as many uniform ones stand in for them, trained by the default method.
+    """
+    sizes = fit.posterior.sizes
+    if fit.recipe is None:
+        name = str(fit.settings["method"])
+        method = None if name == "least-squares" or name not in METHODS else METHODS[name]()
+        return {
+            "coreset_size": fit.coreset.size,
+            "draws": sizes["draw"],
+            "chains": sizes["chain"],
+            "method": method,
+        }
+    if hasattr(fit.recipe["selection"], "indices"):
+        return {**fit.recipe, "selection": None, "method": None}
+    return dict(fit.recipe)
+
+
+def with_rows(options: dict[str, Any], count: int) -> dict[str, Any]:
+    """The same options with another number of rows."""
+    method: Any = options.get("method")
+    if getattr(method, "coreset_size", None) is not None:
+        method = replace(method, coreset_size=count)
+    return {**options, "coreset_size": count, "method": method}
+
+
+class Refit(NamedTuple):
+    """Another fit, or why there is none."""
+
+    fit: Fit | None
+    failure: str
+
+    @property
+    def num_evaluations(self) -> int:
+        return 0 if self.fit is None else sum(getattr(self.fit, stage).num_evaluations for stage in STAGES)
+
+
+def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progressbar: bool) -> Refit:
+    """A fit whose seed follows from that of the first, a seed of the user and a running number."""
+    entropy = [int(fit.settings["random_seed"]), seed, number]
+    own_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+    assert fit.model is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            made = fit_again(fit.model, fit.data, random_seed=own_seed, progressbar=progressbar, **options)
+        except (RunError, InputError) as error:
+            return Refit(None, str(error).rstrip("."))
+    return Refit(None, "the fit was interrupted") if made.is_interrupted else Refit(made, "")
+
+
+class Comparison(NamedTuple):
+    """How posteriors of several coresets differ."""
+
+    rhat: float
+    largest_shift: float
+    """In posterior standard deviations."""
+    place: str
+    """The parameter that moves most."""
+
+
+def compare(positions: Sequence[Position]) -> Comparison:
+    """Draws of each coreset, leaves (chain, draw, ...); chains of a coreset count as one group.
+
+    Continuous parameters are compared on the scale on which chains move; discrete ones if there are no others.
+    """
+    from arviz_stats.base.array import array_stats  # noqa: PLC0415 - takes a second
+
+    columns = [_columns(part) for part in positions]
+    names = columns[0][0]
+    count = min(len(values) for _, values in columns)
+    groups = np.stack([values[np.linspace(0, len(values) - 1, count).astype(int)] for _, values in columns])
+    is_moving = np.ptp(groups, axis=(0, 1)) > 0
+    if len(groups) < 2 or count < 4 or not is_moving.any():
+        return Comparison(math.nan, math.nan, "")
+    groups, names = groups[..., is_moving], [name for name, moves in zip(names, is_moving, strict=True) if moves]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rhat = np.asarray(array_stats.rhat(groups, chain_axis=0, draw_axis=1))
+        spread = np.sqrt(np.mean(np.var(groups, axis=1, ddof=1), axis=0))
+        shift = np.ptp(groups.mean(axis=1), axis=0) / spread
+    return Comparison(float(np.max(np.where(np.isnan(rhat), np.inf, rhat))), float(shift.max()), names[shift.argmax()])
+
+
+def _columns(positions: Position) -> tuple[list[str], np.ndarray]:
+    """Names and draws (draw, d), chains interleaved so that each half of the draws has all of them."""
+    leaves = {name: np.asarray(leaf) for name, leaf in named_leaves(positions, "theta").items()}
+    continuous = {name: leaf for name, leaf in leaves.items() if np.issubdtype(leaf.dtype, np.floating)}
+    names, parts = [], []
+    for name, leaf in (continuous or leaves).items():
+        inner = leaf.shape[2:]
+        names += [f"{name}{list(place)}" if inner else name for place in np.ndindex(*inner)]
+        parts.append(np.swapaxes(leaf, 0, 1).reshape(leaf.shape[0] * leaf.shape[1], -1).astype(float))
+    return names, np.concatenate(parts, axis=1)
+
+
+def num_parameters(positions: Position) -> int:
+    """How many are compared, from leaves (chain, draw, ...)."""
+    return len(_columns(jax.tree.map(lambda leaf: leaf[:, :1], positions))[0])

@@ -1,0 +1,230 @@
+"""The comparison of speed as a person runs it: jobs, peers, references, table, resumption, page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from jax.flatten_util import ravel_pytree
+from numpyro.infer.util import log_density
+from typer.testing import CliRunner
+
+from coreset_mcmc.commands import cli
+from coreset_mcmc_benchmarks.paper.table import append
+from coreset_mcmc_benchmarks.speed import processes
+from coreset_mcmc_benchmarks.speed.clock import timed
+from coreset_mcmc_benchmarks.speed.command import expected_seconds
+from coreset_mcmc_benchmarks.speed.contestants import CONTESTANTS, Job, all_jobs
+from coreset_mcmc_benchmarks.speed.effort import FULL
+from coreset_mcmc_benchmarks.speed.measure import _judged
+from coreset_mcmc_benchmarks.speed.moments import moments
+from coreset_mcmc_benchmarks.speed.outcome import Outcome
+from coreset_mcmc_benchmarks.speed.page import summarised, write_page
+from coreset_mcmc_benchmarks.speed.peers import PEERS
+from coreset_mcmc_benchmarks.speed.picture import COLOURS, draw_picture
+from coreset_mcmc_benchmarks.speed.problems import PROBLEMS
+from coreset_mcmc_benchmarks.speed.symmetries import first_factor_positive, sorted_by_mean
+from coreset_mcmc_benchmarks.speed.table import FIELDS, TABLE, missing, read_table
+
+runner = CliRunner()
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+def test_all_jobs_are_there_once_and_suit_their_problem():
+    jobs = all_jobs(list(PROBLEMS), list(CONTESTANTS), 2)
+    assert len(set(jobs)) == len(jobs)
+    assert {job.contestant for job in jobs if job.problem == "sparse"} == {"ours", "published"}
+    assert {job.problem for job in jobs if job.contestant == "published"} == {"poisson", "linear", "logistic", "sparse"}
+    assert {job.problem for job in jobs if job.contestant == "ours"} == set(PROBLEMS)
+
+
+def test_the_whole_run_is_expected_to_take_less_than_an_hour():
+    jobs = all_jobs(list(PROBLEMS), list(CONTESTANTS), 1)
+    assert sum(expected_seconds(job, PROBLEMS[job.problem].rows) for job in jobs) < 3_600
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if PROBLEMS[name].peer and name != "poisson"])
+def test_peers_have_the_same_posterior(name, rng):
+    """Log-densities at random points differ by one constant; the points are spread like a prior."""
+    problem = PROBLEMS[name]
+    data = problem.load(None, 500)
+    _same_log_densities(problem, data, rng)
+
+
+def test_the_poisson_peer_has_the_same_posterior(rng, poisson_data):
+    data = {name: values[:500] for name, values in poisson_data.items()}
+    _same_log_densities(PROBLEMS["poisson"], data, rng)
+
+
+def _same_log_densities(problem, data, rng):
+    model = problem.model(data)
+    start = model.initial_position
+    start = start(jax.random.key(0)) if callable(start) else start
+    flat, unravel = ravel_pytree(jax.tree.map(jnp.asarray, start))
+    arrays = {name: jnp.asarray(values) for name, values in data.items()}
+    differences = []
+    for _ in range(5):
+        position = unravel(jnp.asarray(0.5 * rng.normal(size=flat.size)))
+        ours = model.log_prior(position) + jnp.sum(model.log_likelihood(position, arrays))
+        theirs, _ = log_density(PEERS[problem.peer], (arrays,), {}, position)
+        differences.append(float(ours - theirs))
+    assert np.ptp(differences) < 1e-8 * max(1.0, np.max(np.abs(differences)))
+
+
+def test_folding_keeps_the_posterior_and_one_copy(rng):
+    draws = {name: rng.normal(size=(2, 50, 2)) for name in ("means", "log_scales", "logits")}
+    folded = sorted_by_mean(draws)
+    assert np.all(np.diff(folded["means"], axis=-1) >= 0)
+    np.testing.assert_allclose(
+        (folded["means"] * folded["logits"]).sum(axis=-1), (draws["means"] * draws["logits"]).sum(axis=-1)
+    )
+    factors = {"factors": rng.normal(size=(2, 50, 2)), "slope": rng.normal(size=(2, 50))}
+    positive = first_factor_positive(factors)["factors"]
+    assert np.all(positive[..., 0] > 0)
+    np.testing.assert_allclose(positive.prod(axis=-1), factors["factors"].prod(axis=-1))
+
+
+def test_the_exact_reference_knows_what_the_data_identify(tmp_path):
+    """Slope and its deviation against the conjugate regression with the product as a free coefficient."""
+    data = PROBLEMS["unidentified"].load(None, 2_000)
+    made = moments("unidentified", data, tmp_path, 1_000)
+    precision = np.eye(2) + data["x"].T @ data["x"]
+    slope = np.linalg.solve(precision, data["x"].T @ data["y"])[1]
+    deviation = np.sqrt(np.linalg.inv(precision)[1, 1])
+    assert made.mean[2] == pytest.approx(slope, abs=5 * deviation / np.sqrt(10_000))
+    assert np.sqrt(made.covariance[2, 2]) == pytest.approx(deviation, rel=5 / np.sqrt(20_000))
+    assert moments("unidentified", data, tmp_path, 1_000).key == made.key
+    assert len(list(tmp_path.glob("*.npz"))) == 1
+
+
+def outcome(draws, sampling_seconds):
+    return Outcome({"beta": draws}, 1.0, 1.0, sampling_seconds, 100.0)
+
+
+def test_time_is_scaled_to_the_effective_draws_and_says_so(rng):
+    draws = rng.normal(size=(4, 500, 2))
+    made = _judged(outcome(draws, 3.0), 10.0, None, {"beta": draws})
+    assert made["scaled"] == "scaled"
+    assert made["seconds_to_effective"] == pytest.approx(7.0 + 3.0 * 10_000 / made["min_ess"])
+    few = _judged(outcome(draws[:, :20], 3.0), 10.0, None, {"beta": draws[:, :20]})
+    assert few["min_ess"] == 80
+    assert "one effective draw" in few["scaled"]
+
+
+def test_a_clock_parts_compilation_from_running():
+    with timed() as first:
+        jax.jit(lambda x: jnp.sin(x) * 17.3)(jnp.arange(5.0)).block_until_ready()
+    assert 0 < first.compile_seconds <= first.seconds
+    with timed() as second:
+        pass
+    assert second.compile_seconds == 0
+
+
+def test_few_draws_where_each_takes_long():
+    assert FULL.nuts_steps(15_641)[1] > FULL.nuts_steps(10**6)[1] > FULL.nuts_steps(10**7)[1]
+    assert FULL.weighted_draws(10**4) == FULL.kept
+    assert FULL.weighted_draws(10**7) == 100
+
+
+def row(job, **values):
+    return {**job._asdict(), "rows": PROBLEMS[job.problem].rows, "dimension": 11, **values}
+
+
+@pytest.fixture
+def made_up_table(tmp_path):
+    """Numbers out of the air: ours loses to Laplace once, is far off once, and one peer was stopped."""
+    good = {"training_seconds": 1.0, "training_seconds_cold": 5.0, "kl_kind": "two-moment", "kl_floor": 0.01}
+    rows = [
+        row(Job("poisson", "ours", 1), **good, seconds_to_effective=10.0, kl=0.02, coreset_size=500),
+        row(Job("poisson", "published", 1), **good | {"training_seconds": 300.0}, seconds_to_effective=400.0, kl=1.6),
+        row(Job("poisson", "nuts", 1), **good, seconds_to_effective=200.0, kl=0.01, scaled="scaled"),
+        row(Job("simulated-1e5", "ours", 1), **good, seconds_to_effective=10.0, kl=0.02),
+        row(Job("simulated-1e5", "laplace", 1), **good, seconds_to_effective=4.0, kl=0.02),
+        row(Job("simulated-1e5", "pathfinder", 1), **good, seconds_to_effective=3.0, kl=2.0),
+        row(Job("simulated-1e5", "nuts", 1), failure="stopped after 600 s"),
+        row(Job("hierarchical", "ours", 1), **good, seconds_to_effective=10.0, kl=5.0),
+    ]
+    append(tmp_path / TABLE, FIELDS, rows)
+    return tmp_path
+
+
+def test_page_has_ratios_failures_and_where_we_lose(made_up_table):
+    text = write_page(made_up_table).read_text()
+    ours = next(line for line in text.splitlines() if line.startswith("| cm.fit | 500"))
+    assert "| 20 | 300 |" in ours
+    losses = text.partition("## Where we lose")[2].partition("## poisson")[0]
+    assert "Laplace + PSIS takes 4 s" in losses
+    assert "hierarchical: ours is 5 nats away" in losses
+    assert "Pathfinder" not in losses
+    assert "failed: stopped after 600 s" in text
+
+
+def test_the_command_says_where_we_lose(made_up_table):
+    result = runner.invoke(cli.app, ["bench", "speed", "--figures-only", "--out", str(made_up_table)])
+    assert result.exit_code == 0
+    text = " ".join(result.output.split())
+    assert "Laplace + PSIS takes 4 s" in text
+    assert "hierarchical: ours is 5 nats away" in text
+
+
+def test_picture_comes_from_the_table_alone(made_up_table):
+    assert draw_picture(made_up_table).stat().st_size > 10_000
+    assert set(COLOURS) == set(CONTESTANTS)
+
+
+def test_failed_seeds_do_not_enter_the_medians(made_up_table):
+    job = Job("poisson", "ours", 2)
+    append(made_up_table / TABLE, FIELDS, [row(job, failure="lost")])
+    ours = summarised(made_up_table).query("problem == 'poisson' and contestant == 'ours'").iloc[0]
+    assert ours["seconds_to_effective"] == 10.0
+    assert (ours["num_failed"], ours["num_runs"]) == (1, 2)
+    assert missing([job, Job("poisson", "ours", 3)], made_up_table) == [Job("poisson", "ours", 3)]
+
+
+def test_a_process_that_takes_too_long_or_dies_says_so(tmp_path):
+    np.savez(tmp_path / "data.npz", x=np.zeros(3))
+    task = {"data": str(tmp_path / "data.npz"), "libraries": [], "work": "nothing"}
+    with pytest.raises(processes.ChildError, match="nothing"):
+        processes.answer_of(task, tmp_path, 120.0)
+    with pytest.raises(processes.TimeUpError):
+        processes.answer_of(task, tmp_path, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--problem", "cubic"], "one of poisson"),
+        (["--contestant", "magic"], "one of ours"),
+        (["--repeats", "0"], "at least 1"),
+        (["--time-limit", "0"], "--time-limit"),
+        (["--figures-only"], "table of runs"),
+        (["--problem", "sparse", "--contestant", "nuts"], "suits a problem"),
+    ],
+)
+def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = runner.invoke(cli.app, ["bench", "speed", "--quick", "--out", str(tmp_path / "out"), *arguments])
+    assert result.exit_code == cli.EXIT_USER_ERROR
+    assert message in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_quick_comparison_runs_everyone_and_a_second_call_does_nothing(tmp_path):
+    """Every contestant, on two small problems."""
+    arguments = ["bench", "speed", "--quick", "--out", str(tmp_path), "--data", str(SHARED)]
+    result = runner.invoke(cli.app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    table = read_table(tmp_path)
+    assert table["failure"].isna().all(), table["failure"].dropna().to_list()
+    expected = all_jobs(["simulated-1e5", "sparse"], list(CONTESTANTS), 1)
+    assert len(table) == len(expected)
+    assert (pd.to_numeric(table["seconds_to_effective"]) > pd.to_numeric(table["training_seconds"])).all()
+    before = (tmp_path / TABLE).read_bytes()
+    again = runner.invoke(cli.app, arguments, catch_exceptions=False)
+    assert f"{len(expected)} runs asked for, {len(expected)} already" in " ".join(again.output.split())
+    assert (tmp_path / TABLE).read_bytes() == before
+    assert (tmp_path / "speed.png").stat().st_size > 10_000

@@ -1,0 +1,126 @@
+"""A target that trajectories of one length do not mix on is sampled by NUTS instead, by itself."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import coreset_mcmc as cm
+from coreset_mcmc.fitting import rescue
+from coreset_mcmc.fitting.rescue import Mixing, mixing_of
+from coreset_mcmc.methods.sampling import SamplingInfo
+from coreset_mcmc.methods.tuned_sampling import NUM_TUNING
+
+NUM_GROUPS = 8
+fit_module = importlib.import_module("coreset_mcmc.fitting.fit")
+"""The package shows the function under the name of its module."""
+
+
+def funnel_model() -> cm.Model:
+    """Eight effects with an unknown spread, centred, and too few rows to inform them: a funnel."""
+
+    def log_prior(position):
+        spread, effects = position["log_spread"], position["effects"]
+        return -0.5 * (spread / 1.5) ** 2 - NUM_GROUPS * spread - 0.5 * jnp.sum((effects * jnp.exp(-spread)) ** 2)
+
+    def log_likelihood(position, batch):
+        return -0.5 * ((batch["y"] - position["effects"][batch["group"]]) / 10.0) ** 2
+
+    start = {"effects": np.full(NUM_GROUPS, 0.1), "log_spread": np.zeros(())}
+    return cm.Model(log_prior, log_likelihood, initial_position=start, name="funnel")
+
+
+@pytest.fixture
+def funnel_data(rng):
+    group = np.arange(400) % NUM_GROUPS
+    return {"group": group, "y": rng.normal(size=400) * 10.0}
+
+
+def info(position, diverging=False):
+    nothing = jnp.zeros(position.shape[:2])
+    return SamplingInfo({"x": position}, nothing, nothing, np.full(position.shape[:2], diverging), nothing, 0, 0)
+
+
+def test_mixing_is_judged_within_chains(rng):
+    fresh = rng.normal(size=(500, 2, 3))
+    assert not mixing_of(info(fresh)).is_poor
+    apart = fresh + 100.0 * np.arange(2)[None, :, None]
+    assert not mixing_of(info(apart)).is_poor, "two modes are not for another sampler to join"
+    crawling = np.cumsum(rng.normal(size=(500, 2, 3)), axis=0)
+    assert mixing_of(info(crawling)).is_poor
+    assert mixing_of(info(fresh, diverging=True)).is_poor
+    assert not mixing_of(info(crawling[:50])).is_poor, "too few draws to tell"
+    assert mixing_of(info(np.zeros((200, 2, 1)))).is_poor, "chains that never move"
+    assert Mixing(99.0, 1_000, 0.0).is_poor
+    assert not Mixing(101.0, 1_000, 0.0).is_poor
+
+
+def test_a_funnel_is_rescued(funnel_data):
+    """The marginal of log_spread against trapezoidal quadrature: given the spread, effects integrate out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = cm.fit(
+            funnel_model(), funnel_data, coreset_size=400, draws=1_000, tune=200, random_seed=1, progressbar=False
+        )
+    stats = fitted.tree["sample_stats"]
+    spread = fitted.posterior["log_spread"].to_numpy()
+    weights = fitted.coreset.weights
+    grid = np.linspace(-8.0, 8.0, 4_001)
+    log_density = -0.5 * (grid / 1.5) ** 2
+    for number in range(NUM_GROUPS):
+        is_mine = funnel_data["group"][fitted.coreset.indices] == number
+        precision = weights[is_mine].sum() / 100.0
+        slope = weights[is_mine] @ funnel_data["y"][fitted.coreset.indices][is_mine] / 100.0
+        total = precision + np.exp(-2.0 * grid)
+        log_density += -grid - 0.5 * np.log(total) + 0.5 * slope**2 / total
+    density = np.exp(log_density - log_density.max())
+    mean = np.sum(grid * density) / np.sum(density)
+    deviation = np.sqrt(np.sum((grid - mean) ** 2 * density) / np.sum(density))
+    assert fitted.sampling.num_evaluations > 400 * 4 * 1_200 * 2, "trees take more gradients than quarter periods"
+    ess = float(cm.metrics.bulk_ess(spread[..., None])[0])
+    assert ess > 100
+    assert spread.mean() == pytest.approx(mean, abs=4.5 * deviation / np.sqrt(ess))
+    assert stats["diverging"].mean() < 0.01
+
+
+def test_what_mixes_is_left_alone(rng, monkeypatch):
+    def refuse(*arguments, **options):
+        raise AssertionError("not needed")
+
+    monkeypatch.setattr(fit_module, "sample_by_trees", refuse)
+    x = rng.normal(size=(300, 1))
+    data = {"x": x, "y": (rng.random(300) < 0.5).astype(float)}
+    fitted = cm.fit(
+        cm.models.logistic_regression(1), data, coreset_size=60, draws=200, tune=50, random_seed=1, progressbar=False
+    )
+    assert fitted.sampling.num_steps == 200 + NUM_TUNING
+
+
+def test_worse_draws_are_not_taken(funnel_data, monkeypatch):
+    """Trees that did not move at all lose against whatever was there."""
+    calls = []
+
+    def stuck(key, target, positions, **options):
+        calls.append(options)
+        run = rescue.sample_by_trees(key, target, positions, **{**options, "draws": 150, "tune": 0})
+        frozen = jax.tree.map(lambda leaf: np.broadcast_to(leaf[:1], leaf.shape), run.history.position)
+        return type(run)(**{**run.__dict__, "history": run.history._replace(position=frozen)})
+
+    monkeypatch.setattr(fit_module, "mixing_of", _always_poor)
+    monkeypatch.setattr(fit_module, "sample_by_trees", stuck)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = cm.fit(
+            funnel_model(), funnel_data, coreset_size=400, draws=150, tune=0, random_seed=1, progressbar=False
+        )
+    assert len(calls) == 1
+    assert np.ptp(fitted.posterior["log_spread"].to_numpy()) > 0
+
+
+def _always_poor(history):
+    return mixing_of(history)._replace(diverging=1.0)

@@ -1,0 +1,106 @@
+"""Non-negative ridge regression: an independent solver, the conditions of optimality, and what is hard for pivoting."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from coreset_mcmc.methods.least_squares.nonnegative import nonnegative_ridge
+
+whole_solution = jax.jit(nonnegative_ridge)
+
+
+def solve(*arguments):
+    return whole_solution(*arguments).weights
+
+
+def low_rank_problem(rng, num_rows=60, num_columns=40, rank=8):
+    """Columns that nearly depend on each other, as log-likelihoods of rows under draws of a posterior do."""
+    decay = np.exp(-np.arange(rank) / 2)[:, None]
+    matrix = rng.normal(size=(num_rows, rank)) @ (decay * rng.normal(size=(rank, num_columns)))
+    matrix += 1e-3 * rng.normal(size=matrix.shape)
+    return matrix, matrix @ rng.exponential(size=num_columns) + 0.1 * rng.normal(size=num_rows)
+
+
+def by_scipy(matrix, response, anchor, ridge):
+    """The same problem with the ridge as further rows."""
+    num_rows, num_columns = matrix.shape
+    scale = np.sqrt(np.mean(matrix**2, axis=0))
+    stacked = np.vstack([matrix / np.sqrt(num_rows), np.sqrt(ridge) * np.diag(scale)])
+    target = np.concatenate([response / np.sqrt(num_rows), np.sqrt(ridge) * scale * anchor])
+    return nnls(stacked, target, maxiter=50 * num_columns)[0]
+
+
+@pytest.mark.parametrize("ridge", [1e-8, 1e-3, 1.0])
+@pytest.mark.parametrize("shape", [(60, 40), (30, 40)])
+def test_agrees_with_scipy(rng, ridge, shape):
+    matrix, response = low_rank_problem(rng, *shape)
+    anchor = np.full(shape[1], 1.0)
+    expected = by_scipy(matrix, response, anchor, ridge)
+    np.testing.assert_allclose(solve(matrix, response, anchor, ridge), expected, atol=1e-6 * expected.max())
+
+
+def test_conditions_of_optimality(rng):
+    """Free coordinates have no slope, those at zero would have to be pushed below."""
+    matrix, response = low_rank_problem(rng)
+    anchor, ridge = rng.exponential(size=40), 1e-4
+    weights = np.asarray(solve(matrix, response, anchor, ridge))
+    scale = np.sqrt(np.mean(matrix**2, axis=0))
+    slope = (matrix @ weights - response) @ matrix / 60 + ridge * scale**2 * (weights - anchor)
+    size = np.abs(response @ matrix).max() / 60
+    assert (weights >= 0).all()
+    assert 0 < (weights == 0).sum() < 40
+    assert np.abs(slope[weights > 0]).max() < 1e-9 * size
+    assert slope[weights == 0].min() > -1e-9 * size
+
+
+def test_an_exact_solution_is_found(rng):
+    matrix = rng.normal(size=(50, 20))
+    weights = rng.exponential(size=20)
+    found = solve(matrix, matrix @ weights, np.ones(20), 1e-12)
+    np.testing.assert_allclose(found, weights, rtol=1e-9)
+
+
+def test_units_of_the_columns_do_not_matter(rng):
+    """Weights of a row in other units: the solution moves with them, whatever the ridge."""
+    matrix, response = low_rank_problem(rng)
+    units = 10.0 ** rng.uniform(-3, 3, size=40)
+    plain = solve(matrix, response, np.ones(40), 0.01)
+    other = solve(matrix * units, response, 1.0 / units, 0.01)
+    np.testing.assert_allclose(other * units, plain, rtol=1e-6, atol=1e-9)
+
+
+def test_rows_that_say_nothing_keep_the_anchor():
+    """Columns and equations of zeros: no curvature, no slope."""
+    matrix = np.zeros((6, 3))
+    matrix[:3, 0] = [1.0, 2.0, 3.0]
+    weights = solve(matrix, 2.0 * matrix[:, 0], np.array([1.0, 5.0, 0.0]), 1e-10)
+    np.testing.assert_allclose(weights, [2.0, 5.0, 0.0], atol=1e-7)
+
+
+def test_a_large_ridge_stays_at_the_anchor(rng):
+    matrix, response = low_rank_problem(rng)
+    np.testing.assert_allclose(solve(matrix, response, np.full(40, 2.0), 1e8), 2.0, rtol=1e-6)
+
+
+def test_numbers_do_not_compile_again(rng):
+    matrix, response = low_rank_problem(rng)
+    solve(matrix, response, np.ones(40), 0.5)
+    before = whole_solution._cache_size()
+    solve(matrix + 1.0, response, np.ones(40), 0.25)
+    assert whole_solution._cache_size() == before
+
+
+def test_where_exchanges_go_round_the_ridge_grows(rng):
+    """More columns than equations and next to no ridge: the answer is the minimiser for the ridge that it names."""
+    grew = 0
+    for _ in range(10):
+        matrix, response = low_rank_problem(rng, num_rows=150, num_columns=300, rank=60)
+        anchor = rng.exponential(size=300)
+        solution = whole_solution(matrix, response, anchor, 1e-9)
+        grew += solution.ridge > 1e-9
+        expected = by_scipy(matrix, response, anchor, float(solution.ridge))
+        np.testing.assert_allclose(solution.weights, expected, atol=1e-3 * expected.max())
+    assert grew > 0, "otherwise nothing was tested"
