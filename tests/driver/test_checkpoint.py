@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.driver.checkpoint import Checkpoint, describe, fingerprint
+from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.driver.fingerprint import describe, fingerprint
 from coreset_mcmc.driver.run import run
 from coreset_mcmc.methods.coreset_mcmc.optimizers import Adam
 from tests.helpers.problems import logistic_data, logistic_problem, small_method

@@ -32,8 +32,8 @@ class ExactSparse:
 
     @property
     def prior(self) -> SpikeAndSlab:
-        assert self.model.spike_and_slab is not None
-        return self.model.spike_and_slab
+        assert isinstance(self.model.structure, SpikeAndSlab)
+        return self.model.structure
 
     @cached_property
     def patterns(self) -> np.ndarray:

@@ -461,7 +461,7 @@ def test_initvals_are_values_of_parameters():
 
 def test_fingerprint_is_that_of_the_code():
     """A checkpoint of a NumPyro model can be resumed in another process, and not by another model."""
-    from coreset_mcmc.driver.checkpoint import fingerprint
+    from coreset_mcmc.driver.fingerprint import fingerprint
 
     def other(marriage, age, divorce=None):
         b = numpyro.sample("a", dist.Normal(0.0, 0.3))

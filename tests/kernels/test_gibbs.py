@@ -65,7 +65,7 @@ class AsPublished(SpikeAndSlabGibbs):
 
     def step(self, key: Key, state: GibbsState, target: CoresetTarget) -> tuple[GibbsState, KernelInfo]:
         moved, info = super().step(key, state, target)
-        prior = target.model.spike_and_slab
+        prior = target.model.structure
         beta, old_variance = moved.position["beta"], state.position["variance"]
 
         def log_weight(gamma: jax.Array) -> jax.Array:

@@ -14,7 +14,7 @@ import pytest
 
 from coreset_mcmc import kernels
 from coreset_mcmc.core.types import Position, pytree
-from coreset_mcmc.kernels import HitAndRunSlice, KernelInfo, UnivariateSlice, init_chains, log_density_of, step_chains
+from coreset_mcmc.kernels import HitAndRunSlice, KernelInfo, UnivariateSlice, init_chains, step_chains
 from tests.helpers.catalogue import CATALOGUE, Entry, entry
 from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, ExactTarget
 from tests.helpers.kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance
@@ -106,7 +106,7 @@ def test_structure_info_and_cached_log_density(tested: Entry) -> None:
     states, info = one_step(tested)
     target = target_for(tested).target()
     assert jax.tree.structure(states.position) == jax.tree.structure(one_position(target_for(tested)))
-    np.testing.assert_allclose(log_density_of(states), jax.vmap(target.log_density)(states.position), rtol=1e-10)
+    np.testing.assert_allclose(states.log_density, jax.vmap(target.log_density)(states.position), rtol=1e-10)
     rates = np.asarray(info.acceptance_rate)
     assert rates.shape == info.num_evaluations.shape == info.diverging.shape == (NUM_CHAINS,)
     assert np.all((rates >= 0) & (rates <= 1))

@@ -13,8 +13,8 @@ import pytest
 import scipy.stats
 
 import coreset_mcmc as cm
-from coreset_mcmc.driver.checkpoint import fingerprint
 from coreset_mcmc.driver.compiled import num_compiled_programs
+from coreset_mcmc.driver.fingerprint import fingerprint
 from coreset_mcmc.tables.regression import Regression
 from tests.helpers.table_examples import RESPONSES, SIZE, table
 

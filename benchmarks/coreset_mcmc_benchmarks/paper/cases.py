@@ -14,7 +14,7 @@ from coreset_mcmc.data.selection import Selection, Stratified, Uniform
 from coreset_mcmc.datasets import RegressionData, bike_share_counts, paper_cancellations, paper_delays
 from coreset_mcmc.kernels import HitAndRunSlice, SpikeAndSlabGibbs, UnivariateSlice
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.models.model import Model
+from coreset_mcmc.models.model import Model, SpikeAndSlab
 
 NUM_SPARSE_ROWS = 50_000
 SPARSE_SEED = 0
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def is_discrete(self) -> bool:
-        return self.model.spike_and_slab is not None
+        return isinstance(self.model.structure, SpikeAndSlab)
 
 
 def _columns(table: RegressionData, max_rows: int | None) -> dict[str, np.ndarray]:

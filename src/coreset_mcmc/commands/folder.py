@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from filelock import FileLock, Timeout
 
 from coreset_mcmc.commands.config import CONFIG_FILE, Config, read_config, write_config
 from coreset_mcmc.core.errors import InputError, RunError, require
+from coreset_mcmc.core.files import write_whole
 
 COMPLETE, INTERRUPTED = "complete", "interrupted"
 OWN_FILES = (CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json", "lock")
@@ -97,13 +97,7 @@ class RunFolder:
 
     def write(self, path: Path, writer: Callable[[Path], Any]) -> Path:
         """Write a file whole or not at all."""
-        beside = path.with_name(f".{path.name}.part")
-        try:
-            writer(beside)
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
-        return path
+        return write_whole(path, writer)
 
     def write_text(self, path: Path, text: str) -> Path:
         return self.write(path, lambda place: place.write_text(text, encoding="utf-8"))

@@ -7,9 +7,10 @@ of a stratum that has fewer rows than its share.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,12 +26,15 @@ class SelectedRows(NamedTuple):
     weights: np.ndarray
 
 
-class Selection(Protocol):
+class Selection(ABC):
     """A rule that picks ``coreset_size`` of ``size`` rows."""
 
-    def select(
-        self, generator: np.random.Generator, batch: Batch, size: int, coreset_size: int | None
-    ) -> SelectedRows: ...
+    names_rows: ClassVar[bool] = False
+    """Whether it names the rows, so that no number is needed and no others can be drawn."""
+
+    @abstractmethod
+    def select(self, generator: np.random.Generator, batch: Batch, size: int, coreset_size: int | None) -> SelectedRows:
+        """Row numbers and initial weights."""
 
 
 def _check_size(coreset_size: int | None, size: int) -> int:
@@ -47,7 +51,7 @@ def _check_size(coreset_size: int | None, size: int) -> int:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Selection):
     """Uniformly without replacement, w = N/M."""
 
     def select(self, generator: np.random.Generator, batch: Batch, size: int, coreset_size: int | None) -> SelectedRows:
@@ -57,7 +61,7 @@ class Uniform:
 
 
 @dataclass(frozen=True, eq=False)
-class Stratified:
+class Stratified(Selection):
     """Equal numbers from each stratum, or all of a stratum with fewer rows.
 
     Args:
@@ -160,11 +164,13 @@ def equal_shares(sizes: np.ndarray, count: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Given(Selection):
     """Rows that the user names, with optional initial weights (default N/M)."""
 
     indices: Sequence[int] | np.ndarray
     weights: Sequence[float] | np.ndarray | None = None
+
+    names_rows = True
 
     def select(self, generator: np.random.Generator, batch: Batch, size: int, coreset_size: int | None) -> SelectedRows:
         del generator, batch

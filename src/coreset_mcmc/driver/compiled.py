@@ -1,8 +1,8 @@
 """Chunks of steps as compiled programs: what :mod:`coreset_mcmc.driver.run` calls over and over.
 
-A method whose work changes in kind as it goes (first a search, then rounds of sampling) declares ``expected_phases``.
-Each is a program of its own, so that a later one can be compiled on another core while an earlier one runs
-(:mod:`coreset_mcmc.fitting.precompile`); a chunk ends where the phase does.
+Steps that change in kind as they go, first a search and then rounds of sampling, say, are divided into phases. Each is
+a program of its own, so that a later one can be compiled on another core while an earlier one runs
+(``fitting/precompile.py``); a chunk ends where the phase does.
 """
 
 from __future__ import annotations
@@ -37,15 +37,10 @@ def first_state(method: Any, problem: Any, key: Key) -> Any:
     return jax.tree.map(firmly_typed, method.init(key, problem))
 
 
-def expected_phases(method: Steps, problem: Any) -> tuple[int, ...]:
-    """The phases that a run most likely goes through, in their order; none if the method declares none."""
-    declared = getattr(method, "expected_phases", None)
-    return () if declared is None else declared(problem)
-
-
-def phase_of(method: Steps, state: Any) -> int | None:
-    """The phase of the next step."""
-    return int(state.phase) if hasattr(method, "expected_phases") else None
+def phase_on_host(method: Steps, state: Any) -> int | None:
+    """The phase of the next step, as a number that chooses a program."""
+    phase = method.phase_of(state)
+    return None if phase is None else int(phase)
 
 
 def _steps(
@@ -71,7 +66,7 @@ def _steps(
 
     def go_on(carry: tuple[jax.Array, Any, Any]) -> jax.Array:
         number, state, _ = carry
-        is_here = True if phase is None else state.phase == phase
+        is_here = True if phase is None else method.phase_of(state) == phase
         return (number < length) & ~state.done & is_here
 
     def one_step(carry: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
@@ -112,7 +107,7 @@ def num_compiled_programs() -> int:
 
 def chunk_for(method: Steps) -> Callable[..., Any]:
     """How to compile: few steps rather start soon than run fast."""
-    return _quick_chunk() if getattr(method, "takes_few_steps", False) else _chunk
+    return _quick_chunk() if method.takes_few_steps else _chunk
 
 
 @double_precision

@@ -24,7 +24,7 @@ from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.driver.checkpoint import Checkpoint, Snapshot, load, save
-from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_of
+from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_on_host
 from coreset_mcmc.driver.progress import ProgressBar
 from coreset_mcmc.driver.steps import Steps
 
@@ -92,7 +92,7 @@ class _Programs:
 
     def prepare(self, state: Any) -> Any:
         """Compile the phase of this state if that has not been done; returns empty buffers."""
-        phase = phase_of(self.method, state)
+        phase = phase_on_host(self.method, state)
         if phase not in self.compiled:
             began = time.perf_counter()
             if self.before_phase is not None:
@@ -103,7 +103,7 @@ class _Programs:
 
     def advance(self, state: Any, start: int, length: int) -> Any:
         """Up to ``length`` steps of the state's phase, from step number ``start``."""
-        phase = phase_of(self.method, state)
+        phase = phase_on_host(self.method, state)
         return jax.block_until_ready(
             self.chunk(*self.arguments, state, jnp.int64(start), jnp.int32(length), phase=phase, record=self.record)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,10 @@ import numpy as np
 
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
-from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.cost import Cost
+from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.epochs import half_variances
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.posterior.problem import Problem, make_problem
 
 FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 25, 200, 50_000_000
@@ -22,13 +24,17 @@ FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 25, 200, 50_000_000
 _half_variances = jax.jit(half_variances)
 
 
-def check_coreset(problem: Problem, coreset: SelectedRows | None, draws: Position) -> tuple[float, Cost]:
-    """Half the variance of the difference of log-likelihoods over draws of the coreset; NaN without a coreset.
+class Check(NamedTuple):
+    """The estimate in nats, NaN where draws are not those of a coreset posterior, and what it took."""
 
-    ``draws`` has leading axes (draw, chain).
-    """
-    if coreset is None:
-        return float("nan"), Cost.of()
+    kl_estimate: float
+    cost: Cost
+
+
+def check_coreset(problem: Problem, trained: Trained, draws: Position) -> Check:
+    """Half the variance of the difference of log-likelihoods over draws (draw, chain, ...) of the coreset."""
+    if trained.law is not Law.CORESET or trained.coreset is None:
+        return Check(float("nan"), Cost.of())
     began = time.perf_counter()
     num_draws = _num_draws(problem)
 
@@ -37,10 +43,10 @@ def check_coreset(problem: Problem, coreset: SelectedRows | None, draws: Positio
         kept = leaf.reshape(-1, *leaf.shape[2:])
         return jnp.asarray(kept[np.linspace(0, len(kept) - 1, num_draws).astype(int)])
 
-    final = make_problem(problem.model, problem.data, coreset, problem.initial_positions)
+    final = make_problem(problem.model, problem.data, trained.coreset, problem.initial_positions)
     estimate = float(_half_variances(final, jax.tree.map(spread, draws), final.initial_weights[None, :])[0])
     num_evaluations = num_draws * (final.data.size + final.coreset_size)
-    return estimate, Cost(time.perf_counter() - began, 0.0, num_draws, num_evaluations, "total reached")
+    return Check(estimate, Cost(time.perf_counter() - began, 0.0, num_draws, num_evaluations, "total reached"))
 
 
 @double_precision

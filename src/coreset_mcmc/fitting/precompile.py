@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from coreset_mcmc.driver.compiled import expected_phases, trace_ahead
+from coreset_mcmc.driver.compiled import trace_ahead
 from coreset_mcmc.fitting.final_check import trace_check
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.posterior.problem import Problem
@@ -63,10 +63,9 @@ class Preparation:
         The sampler is put together first: its small programs would wait behind the large ones.
         """
         method, problem = self._method, self._problem
-        expected: Any = getattr(method, "expected_sampler", None)
-        trained = expected(problem, self._num_chains) if expected is not None else None
+        trained = method.expected_sampler(problem, self._num_chains)
         self._pool = ThreadPoolExecutor(NUM_WORKERS, thread_name_prefix="coreset-mcmc-ahead")
-        for phase in expected_phases(method, problem):
+        for phase in method.expected_phases(problem):
             self._add(phase, trace_ahead(method, problem, phase))
         if trained is not None:
             self._add("sampling", trace_ahead(trained.sampler, trained.problem))

@@ -1,15 +1,15 @@
-"""Markov kernels that leave a coreset posterior invariant."""
+"""Markov kernels that leave a coreset posterior invariant, and which one is chosen when. No training here."""
 
 from coreset_mcmc.kernels.base import (
     Kernel,
     KernelInfo,
     KernelState,
     init_chains,
-    log_density_of,
     restart_chains,
     step_chains,
 )
 from coreset_mcmc.kernels.blackjax_adapter import BlackJAX, from_blackjax
+from coreset_mcmc.kernels.choice import kernel_for_structure, kernel_or_default
 from coreset_mcmc.kernels.gaussian import GaussianAutoregression
 from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.random_walk import RandomWalk
@@ -29,7 +29,8 @@ __all__ = [
     "WhitenedHMC",
     "from_blackjax",
     "init_chains",
-    "log_density_of",
+    "kernel_for_structure",
+    "kernel_or_default",
     "restart_chains",
     "step_chains",
 ]

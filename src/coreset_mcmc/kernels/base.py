@@ -8,7 +8,8 @@ after every change of the target.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -38,21 +39,29 @@ class KernelInfo(NamedTuple):
     """The step could not be completed as intended (a divergent trajectory, a slice search that hit its cap)."""
 
 
-class Kernel(Protocol):
-    """Anything that leaves a :class:`~coreset_mcmc.posterior.target.CoresetTarget` invariant."""
+class Kernel(ABC):
+    """Anything that leaves a :class:`~coreset_mcmc.posterior.target.CoresetTarget` invariant.
 
-    has_data_dependent_loops: bool
+    States have a ``position`` and its ``log_density``; :class:`KernelState` does where no more is to be remembered.
+    """
+
+    has_data_dependent_loops: ClassVar[bool] = False
     """Whether steps of different chains take different numbers of evaluations."""
 
-    caches_gradient: bool
+    caches_gradient: bool = False
     """Whether states hold gradients too, so that restarting after a weight update costs an evaluation of its own."""
 
-    def init(self, position: Position, target: CoresetTarget) -> Any: ...
+    @abstractmethod
+    def init(self, position: Position, target: CoresetTarget) -> Any:
+        """A state at this position, with whatever is cached evaluated."""
 
-    def step(self, key: Key, state: Any, target: CoresetTarget) -> tuple[Any, KernelInfo]: ...
+    @abstractmethod
+    def step(self, key: Key, state: Any, target: CoresetTarget) -> tuple[Any, KernelInfo]:
+        """One move of one chain."""
 
     def check(self, position: Position, target: CoresetTarget) -> None:
         """Raise an :class:`~coreset_mcmc.core.errors.InputError` if the kernel cannot sample such positions."""
+        del position, target
 
 
 def init_chains(kernel: Kernel, positions: Position, target: CoresetTarget) -> Any:
@@ -83,11 +92,6 @@ def step_chains(kernel: Kernel, key: Key, states: Any, target: CoresetTarget) ->
         ]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *steps)
     return jax.vmap(lambda chain_key, state: kernel.step(chain_key, state, target))(keys, states)
-
-
-def log_density_of(states: Any) -> jax.Array:
-    """The cached log-density of each chain, whether the state is ours or BlackJAX's."""
-    return states.log_density if hasattr(states, "log_density") else states.logdensity
 
 
 def check_continuous(kernel_name: str, position: Position) -> None:

@@ -18,13 +18,14 @@ import numpy as np
 
 from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.core.types import Key, Position, pytree, static
-from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, check_continuous, check_differentiable
+from coreset_mcmc.kernels.blackjax_state import BlackJAXState
 from coreset_mcmc.posterior.target import CoresetTarget
 
 
 @pytree
 @dataclass(frozen=True)
-class BlackJAX:
+class BlackJAX(Kernel):
     """A BlackJAX sampling algorithm. Build it with :func:`from_blackjax`."""
 
     numbers: dict[str, Any]
@@ -33,29 +34,22 @@ class BlackJAX:
     init_function: Callable[..., Any] = static(kw_only=True)
     build_function: Callable[..., Any] = static(kw_only=True)
     name: str = static(default="blackjax")
+    caches_gradient: bool = static(default=True)
 
     has_data_dependent_loops = True
 
     def check(self, position: Position, target: CoresetTarget) -> None:
         check_continuous(self.name, position)
-        if self.needs_gradient:
+        if self.caches_gradient:
             check_differentiable(self.name, target)
 
-    @property
-    def caches_gradient(self) -> bool:
-        return self.needs_gradient
+    def init(self, position: Position, target: CoresetTarget) -> BlackJAXState:
+        return BlackJAXState(self.init_function(position, target.log_density))
 
-    @property
-    def needs_gradient(self) -> bool:
-        return "slice" not in self.name and "random_walk" not in self.name
-
-    def init(self, position: Position, target: CoresetTarget) -> Any:
-        return self.init_function(position, target.log_density)
-
-    def step(self, key: Key, state: Any, target: CoresetTarget) -> tuple[Any, KernelInfo]:
+    def step(self, key: Key, state: BlackJAXState, target: CoresetTarget) -> tuple[BlackJAXState, KernelInfo]:
         kernel = self.build_function(**dict(self.build_choices))
-        moved, info = kernel(key, state, target.log_density, **self.numbers, **dict(self.choices))
-        return moved, _common_info(info, moved.logdensity.dtype, dict(self.build_choices))
+        moved, info = kernel(key, state.inner, target.log_density, **self.numbers, **dict(self.choices))
+        return BlackJAXState(moved), _common_info(info, moved.logdensity.dtype, dict(self.build_choices))
 
 
 def _common_info(info: Any, dtype: Any, build_choices: dict[str, Any]) -> KernelInfo:
@@ -112,7 +106,22 @@ def from_blackjax(algorithm: Any, **parameters: Any) -> BlackJAX:
         init_function=init_function,
         build_function=build_function,
         name=f"blackjax.{name}",
+        caches_gradient=_caches_gradient(init_function),
     )
+
+
+def _caches_gradient(init_function: Callable[..., Any]) -> bool:
+    """Whether the states of an algorithm hold the gradient of the log-density; none uses gradients without."""
+    try:
+        state = jax.eval_shape(lambda position: init_function(position, jnp.sum), jnp.zeros(1))
+    except TypeError as error:
+        raise InputError(
+            "from_blackjax",
+            got=f"an algorithm that cannot start from a position alone ({error})",
+            expected="one whose init takes a position and a log-density",
+            fix="Use blackjax.nuts, hmc, mala, barker, rmh or slice_sampling.",
+        ) from error
+    return "logdensity_grad" in state._fields
 
 
 @cache

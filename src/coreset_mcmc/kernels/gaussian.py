@@ -13,14 +13,14 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import KernelInfo, KernelState
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 from coreset_mcmc.posterior.target import CoresetTarget
 
 
 @pytree
 @dataclass(frozen=True)
-class GaussianAutoregression:
+class GaussianAutoregression(Kernel):
     """An autoregression with lag-one correlation sqrt(beta) and exactly pi_w as its law.
 
     Args:
@@ -28,9 +28,6 @@ class GaussianAutoregression:
     """
 
     beta: float = 0.8
-
-    has_data_dependent_loops = False
-    caches_gradient = False
 
     def __post_init__(self) -> None:
         if isinstance(self.beta, int | float):

@@ -25,7 +25,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 
 from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import KernelInfo
+from coreset_mcmc.kernels.base import Kernel, KernelInfo
 from coreset_mcmc.models.model import SpikeAndSlab
 from coreset_mcmc.models.sparse import coefficient_scales
 from coreset_mcmc.posterior.target import CoresetTarget, finite_or_impossible
@@ -69,20 +69,18 @@ class GibbsState(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class SpikeAndSlabGibbs:
+class SpikeAndSlabGibbs(Kernel):
     """Draw coefficients, variance and indicators in turn from their exact conditionals.
 
-    It reads the hyper-parameters from ``model.spike_and_slab``, has nothing to tune and accepts every move.
+    It reads the hyper-parameters from ``model.structure``, has nothing to tune and accepts every move.
     """
-
-    has_data_dependent_loops = False
 
     caches_gradient = True
     """Not gradients but sums over the rows: a restart makes a pass of its own over them, which counts."""
 
     def check(self, position: Position, target: CoresetTarget) -> None:
         del position
-        if target.model.spike_and_slab is None:
+        if not isinstance(target.model.structure, SpikeAndSlab):
             raise InputError(
                 "kernel SpikeAndSlabGibbs",
                 got=f"model {target.model.name!r}",
@@ -155,6 +153,6 @@ def _log_density(position: Position, sums: WeightedSums, target: CoresetTarget) 
 
 
 def _prior_of(target: CoresetTarget) -> SpikeAndSlab:
-    prior = target.model.spike_and_slab
-    assert prior is not None, "check() has seen to it"
+    prior = target.model.structure
+    assert isinstance(prior, SpikeAndSlab), "check() has seen to it"
     return prior

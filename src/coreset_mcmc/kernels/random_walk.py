@@ -13,13 +13,13 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.errors import require_positive
 from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import KernelInfo, KernelState, check_continuous
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState, check_continuous
 from coreset_mcmc.posterior.target import CoresetTarget
 
 
 @pytree
 @dataclass(frozen=True)
-class RandomWalk:
+class RandomWalk(Kernel):
     """Propose theta + scale * noise, accept by Metropolis.
 
     Args:
@@ -27,9 +27,6 @@ class RandomWalk:
     """
 
     scale: float | jax.Array = 0.1
-
-    has_data_dependent_loops = False
-    caches_gradient = False
 
     def __post_init__(self) -> None:
         require_positive("RandomWalk scale", self.scale)

@@ -70,7 +70,7 @@ def _slice_along(
 
 @pytree
 @dataclass(frozen=True)
-class HitAndRunSlice:
+class HitAndRunSlice(Kernel):
     """Slice moves along random directions, uniform unless a scale shapes them.
 
     Args:
@@ -89,7 +89,6 @@ class HitAndRunSlice:
     max_shrinkages: int = static(default=100)
 
     has_data_dependent_loops = True
-    caches_gradient = False
 
     def __post_init__(self) -> None:
         require_positive("HitAndRunSlice width", self.width)
@@ -125,7 +124,7 @@ class HitAndRunSlice:
 
 @pytree
 @dataclass(frozen=True)
-class UnivariateSlice:
+class UnivariateSlice(Kernel):
     """Slice moves along each coordinate in turn; one step is one pass over all of them.
 
     Arguments as for :class:`HitAndRunSlice`.
@@ -136,7 +135,6 @@ class UnivariateSlice:
     max_shrinkages: int = static(default=100)
 
     has_data_dependent_loops = True
-    caches_gradient = False
 
     def __post_init__(self) -> None:
         require_positive("UnivariateSlice width", self.width)
@@ -155,8 +153,3 @@ class UnivariateSlice:
             return unravel(jax.nn.one_hot(number, flat.size, dtype=flat.dtype))
 
         return _slice_along(key, state, target, flat.size, coordinate_direction, self)
-
-
-def kernel_or_default(kernel: Kernel | None) -> Kernel:
-    """The kernel of a method that was given none: hit-and-run, which asks nothing of a continuous model."""
-    return HitAndRunSlice() if kernel is None else kernel

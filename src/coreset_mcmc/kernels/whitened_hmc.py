@@ -18,7 +18,8 @@ from blackjax.mcmc import hmc
 
 from coreset_mcmc.core.errors import require, require_positive
 from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import KernelInfo, check_continuous, check_differentiable
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, check_continuous, check_differentiable
+from coreset_mcmc.kernels.blackjax_state import BlackJAXState
 from coreset_mcmc.posterior.target import CoresetTarget
 
 TRAJECTORY = 1.5708
@@ -32,7 +33,7 @@ MAX_LEAPFROG = 64
 
 @pytree
 @dataclass(frozen=True)
-class WhitenedHMC:
+class WhitenedHMC(Kernel):
     """Trajectories of a quarter period under the inverse mass matrix L L'.
 
     Args:
@@ -43,7 +44,6 @@ class WhitenedHMC:
     scale: Any
     step_size: Any = 0.5
 
-    has_data_dependent_loops = False
     caches_gradient = True
 
     def __post_init__(self) -> None:
@@ -65,22 +65,22 @@ class WhitenedHMC:
     def num_leapfrog(self) -> jax.Array:
         return jnp.clip(jnp.round(TRAJECTORY / self.step_size), 1, MAX_LEAPFROG).astype(jnp.int32)
 
-    def init(self, position: Position, target: CoresetTarget) -> hmc.HMCState:
-        return hmc.init(position, target.log_density)
+    def init(self, position: Position, target: CoresetTarget) -> BlackJAXState:
+        return BlackJAXState(hmc.init(position, target.log_density))
 
-    def step(self, key: Key, state: hmc.HMCState, target: CoresetTarget) -> tuple[hmc.HMCState, KernelInfo]:
+    def step(self, key: Key, state: BlackJAXState, target: CoresetTarget) -> tuple[BlackJAXState, KernelInfo]:
         move_key, jitter_key = jax.random.split(key)
         scale = jnp.asarray(self.scale)
         jitter = jax.random.uniform(jitter_key, (), scale.dtype, 1.0 - JITTER, 1.0 + JITTER)
         moved, info = hmc.build_kernel()(
             move_key,
-            state,
+            state.inner,
             target.log_density,
             self.step_size * jitter,
             scale @ scale.T,
             self.num_leapfrog,
         )
-        return moved, KernelInfo(
+        return BlackJAXState(moved), KernelInfo(
             acceptance_rate=info.acceptance_rate,
             num_evaluations=jnp.asarray(self.num_leapfrog, jnp.int32),
             diverging=info.is_divergent,

@@ -1,5 +1,6 @@
 """Every way from a problem to draws, under one contract, with their registry. What runs their steps is the driver."""
 
+from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.coreset_mcmc import CoresetMCMC
 from coreset_mcmc.methods.full_data import NUTS, Laplace
 from coreset_mcmc.methods.least_squares import LeastSquares
@@ -24,6 +25,7 @@ __all__ = [
     "ImportanceSampling",
     "Laplace",
     "LeastSquares",
+    "Method",
     "QuasiNewton",
     "SparseHamiltonianFlow",
     "SparseVI",

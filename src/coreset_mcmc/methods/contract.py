@@ -1,15 +1,16 @@
-"""The contract of a method: what the driver runs, what ``fit`` asks for, and what a method needs from a model.
+"""The contract of a method: what ``fit`` asks for, and what a method needs from a model.
 
 A method works in two stages, each a sequence of steps that the one driver runs. *Training* prepares: it moves the
-weights of a coreset, fits a flow, finds a mode; a method that needs no preparation has ``max_steps`` 0. Then
-:meth:`Method.finish` hands over a *sampler*, whose every step is one draw of each chain. Progress bars, checkpoints,
-timing, counts of evaluations and results are the same for all of them.
+weights of a coreset, fits a flow, finds a mode; a method that needs no preparation is a :class:`WithoutTraining`. Then
+:meth:`Method.finish` hands over a :class:`Sampler`, whose every step is one draw of each chain. What most methods do
+alike is the default of a hook; nothing outside asks a method for more than is written here.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.steps import Steps
 from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 
@@ -48,41 +50,98 @@ class Needs:
         return lacking
 
 
+class Sampler(Steps):
+    """Steps of which each is one draw of every chain.
+
+    The info has the fields of :class:`~coreset_mcmc.methods.sampling.SamplingInfo`; it may have more.
+    """
+
+    num_tuning: int = 0
+    """Draws at the start that must be thrown away."""
+
+    may_be_replaced: ClassVar[bool] = False
+    """Whether another sampler of the same target may take over where the chains mix badly."""
+
+    def collect(self, history: Any) -> Any:
+        """The info of all draws that are kept, with leading axes (draw, chain), once all of them are there."""
+        return history
+
+
 class Trained(NamedTuple):
     """What training leaves for sampling."""
 
-    sampler: Steps
-    """Its info has the fields of :class:`~coreset_mcmc.methods.sampling.SamplingInfo`; it may have more."""
+    sampler: Sampler
     problem: Any
     """What the sampler runs on."""
     coreset: SelectedRows | None
     """Row numbers and final weights, or None if the method has no coreset."""
+    law: Law
+    """What the draws are draws of."""
 
 
-class Method(Steps, Protocol):
-    """A coreset construction, a subsampling MCMC method or a full-data reference."""
+class Method(Steps):
+    """A coreset construction, a subsampling MCMC method or a full-data reference.
 
-    needs: Needs
+    A subclass is a frozen dataclass that :func:`~coreset_mcmc.core.types.pytree` registers: numbers are fields, choices
+    are :func:`~coreset_mcmc.core.types.static` fields, so that another number compiles nothing anew.
+    """
 
-    uses_coreset_rows: bool
+    needs: ClassVar[Needs] = Needs()
+
+    uses_coreset_rows: ClassVar[bool] = True
     """Whether ``problem.rows`` must hold a selection of rows made beforehand."""
 
     @property
     def num_chains(self) -> int:
         """Starts that training takes from ``problem.initial_positions``."""
+        return 1
 
     @property
+    @abstractmethod
     def max_steps(self) -> int:
         """Training steps if nothing stops it early; 0 if there is nothing to train."""
 
-    def check(self, problem: Problem) -> None:
-        """Raise an :class:`~coreset_mcmc.core.errors.InputError` if this method cannot work on this problem."""
-
+    @abstractmethod
     def finish(self, state: Any, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         """From the last state of training to a sampler of ``num_chains`` chains.
 
         ``kernel`` is the user's choice for sampling, if there is one; methods that sample in their own way ignore it.
         """
+
+    def check(self, problem: Problem) -> None:
+        """Raise an :class:`~coreset_mcmc.core.errors.InputError` if this method cannot work on this problem."""
+        del problem
+
+    def adapted(self, problem: Problem, *, keeps_rows: bool) -> Method:
+        """The method as it is going to run on this problem.
+
+        ``keeps_rows``: the rows of the problem are the user's choice, which no method replaces by its own.
+        """
+        del problem, keeps_rows
+        return self
+
+    def resized(self, coreset_size: int) -> Method:
+        """The same method for a coreset of another size, for methods that know theirs."""
+        del coreset_size
+        return self
+
+    def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
+        """A sampler like the one that :meth:`finish` hands over in all but its numbers, to be compiled meanwhile."""
+        del problem, num_chains
+        return None
+
+    @property
+    def lacks_kernel(self) -> bool:
+        """Whether its chains move by a kernel that nobody has chosen."""
+        return False
+
+    needs_pilot: ClassVar[bool] = False
+    """Whether such a kernel is to be shaped by a pilot run; otherwise the method shapes its own."""
+
+    def with_kernel(self, kernel: Kernel) -> Method:
+        """The same method, moving its chains by this kernel; only for methods that may lack one."""
+        del kernel
+        return self
 
 
 class NothingToTrain(NamedTuple):
@@ -93,10 +152,12 @@ class NothingToTrain(NamedTuple):
     status: jax.Array
 
 
-class WithoutTraining:
-    """The training stage of a method that has none."""
+class WithoutTraining(Method):
+    """A method whose training stage is empty."""
 
-    max_steps = 0
+    @property
+    def max_steps(self) -> int:
+        return 0
 
     def init(self, key: Key, problem: Problem) -> NothingToTrain:
         del key, problem
@@ -105,10 +166,6 @@ class WithoutTraining:
     def step(self, key: Key, state: NothingToTrain, problem: Problem) -> tuple[NothingToTrain, NothingToTrain]:
         del key, problem
         return state, state
-
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
 
     def describe(self, info: NothingToTrain) -> str:
         del info

@@ -24,21 +24,26 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "whitened-hmc": kernels.WhitenedHMC,
 }
 
-METHODS: Mapping[str, Callable[..., Any]] = {
-    "austerity-mh": methods.AusterityMH,
-    "confidence-mh": methods.ConfidenceMH,
-    "coreset-mcmc": methods.CoresetMCMC,
-    "hilbert": methods.Hilbert,
-    "importance-sampling": methods.ImportanceSampling,
-    "laplace": methods.Laplace,
-    "least-squares": methods.LeastSquares,
-    "nuts": methods.NUTS,
-    "quasi-newton": methods.QuasiNewton,
-    "sghmc": methods.SGHMC,
-    "sgld": methods.SGLD,
-    "sparse-hamiltonian-flow": methods.SparseHamiltonianFlow,
-    "sparse-vi": methods.SparseVI,
-    "uniform": methods.Uniform,
+DEFAULT_METHOD = methods.LeastSquares
+
+METHODS: Mapping[str, Callable[..., methods.Method]] = {
+    method.name: method
+    for method in (
+        methods.AusterityMH,
+        methods.ConfidenceMH,
+        methods.CoresetMCMC,
+        methods.Hilbert,
+        methods.ImportanceSampling,
+        methods.Laplace,
+        methods.LeastSquares,
+        methods.NUTS,
+        methods.QuasiNewton,
+        methods.SGHMC,
+        methods.SGLD,
+        methods.SparseHamiltonianFlow,
+        methods.SparseVI,
+        methods.Uniform,
+    )
 }
 
 MODELS: Mapping[str, Callable[..., Any]] = {

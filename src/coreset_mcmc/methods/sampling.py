@@ -12,8 +12,9 @@ import numpy as np
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.kernels.base import Kernel, KernelInfo, init_chains, log_density_of, step_chains
-from coreset_mcmc.methods.contract import Trained
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, init_chains, step_chains
+from coreset_mcmc.methods.contract import Sampler, Trained
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -48,7 +49,7 @@ class SamplingInfo(NamedTuple):
 
 def sampling_info(chains: Any, info: KernelInfo, target: CoresetTarget) -> SamplingInfo:
     """From the info of a step of each chain to that of a draw."""
-    log_density = log_density_of(chains)
+    log_density = chains.log_density
     return SamplingInfo(
         position=chains.position,
         log_density=log_density,
@@ -60,12 +61,10 @@ def sampling_info(chains: Any, info: KernelInfo, target: CoresetTarget) -> Sampl
     )
 
 
-class SamplesCoreset:
+class SamplesCoreset(Sampler):
     """What all samplers of a coreset posterior have in common."""
 
     name = "sampling"
-    num_tuning: int = 0
-    """Steps at the start that must be thrown away."""
 
     def init_evaluations(self, problem: SamplingProblem) -> int:
         num_chains = jax.tree.leaves(problem.initial_positions)[0].shape[0]
@@ -110,4 +109,6 @@ def sample_coreset(
     problem: Problem, coreset: SelectedRows, positions: Position, kernel: Kernel, num_chains: int
 ) -> Trained:
     """Sample the coreset posterior with a kernel as it is."""
-    return Trained(FrozenSampling(kernel), frozen_problem(problem, coreset, positions, num_chains), coreset)
+    return Trained(
+        FrozenSampling(kernel), frozen_problem(problem, coreset, positions, num_chains), coreset, Law.CORESET
+    )

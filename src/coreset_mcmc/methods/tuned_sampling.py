@@ -45,6 +45,7 @@ class TunedSampling(SamplesCoreset):
     scale: jax.Array
     num_tuning: int = static(default=NUM_TUNING)
 
+    may_be_replaced = True
     takes_few_steps = True
     """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
 

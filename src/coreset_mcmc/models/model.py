@@ -68,7 +68,8 @@ class Model:
         linear_predictor: optional split of the likelihood that lets slice kernels skip matrix products.
         differentiable: whether gradients with respect to the position exist.
         change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
-        spike_and_slab: hyper-parameters if this is the spike-and-slab regression, for its Gibbs kernel.
+        structure: what is special about the model, for a kernel made for its kind, such as a :class:`SpikeAndSlab`;
+            :mod:`coreset_mcmc.kernels.choice` finds that kernel by the type.
         check_data: optional function that raises an :class:`~coreset_mcmc.core.errors.InputError` on unsuitable data.
         dims, coords: names of the dimensions of each variable and their labels, as in ArviZ.
         constrain: ``position -> {name: array}``, everything that the group ``posterior`` shows: parameters on the scale
@@ -93,7 +94,7 @@ class Model:
     linear_predictor: LinearPredictor | None = None
     differentiable: bool = True
     change_bound: ChangeBound | None = None
-    spike_and_slab: SpikeAndSlab | None = None
+    structure: Any = None
     check_data: Callable[[Batch], None] | None = None
     dims: Mapping[str, tuple[str, ...]] | None = None
     coords: Mapping[str, Any] | None = None

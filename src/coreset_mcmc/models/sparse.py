@@ -125,7 +125,7 @@ def sparse_regression(
         },
         differentiable=False,
         change_bound=ChangeBound(_row_length, _bound_of_change),
-        spike_and_slab=prior,
+        structure=prior,
         check_data=check_data,
         dims={"beta": ("coefficient",), "gamma": ("coefficient",)},
         name="sparse_regression",

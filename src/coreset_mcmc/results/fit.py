@@ -24,6 +24,7 @@ from coreset_mcmc.data import ArrayData, to_batch
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.driver.run import Run
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.user_scale import named_leaves, shown_draws
 from coreset_mcmc.results.coreset import Coreset
@@ -336,6 +337,7 @@ def build_fit(
     history: Any,
     check: Cost,
     kl_estimate: float,
+    law: Law,
     coreset: Coreset | None,
     settings: Mapping[str, Any],
     dims: Mapping[str, Any] | None,
@@ -347,6 +349,7 @@ def build_fit(
     recipe: Mapping[str, Any],
 ) -> Fit:
     """Assemble the tree from two runs of the driver."""
+    del law
     statistics = {name: np.swapaxes(np.asarray(value), 0, 1) for name, value in _statistics(history).items()}
     tree = _tree_of(
         {"posterior": shown_draws(model, history.position, var_names), "sample_stats": statistics},

@@ -22,9 +22,8 @@ from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, restart_chains, step_chains
-from coreset_mcmc.kernels.slice import kernel_or_default
-from coreset_mcmc.methods.contract import Needs, Trained
+from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains, step_chains
+from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.epochs import DoublingEpochs
 from coreset_mcmc.methods.coreset_mcmc.hot_dog import HotDoG
 from coreset_mcmc.methods.coreset_mcmc.hot_start import HotStart
@@ -40,6 +39,7 @@ from coreset_mcmc.methods.sums import (
     log_likelihood_matrix,
     minibatch_sums,
 )
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 
 
@@ -82,7 +82,7 @@ class _Update(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class CoresetMCMC:
+class CoresetMCMC(MovesByKernel):
     """Train coreset weights with the draws of K chains.
 
     Args:
@@ -111,8 +111,6 @@ class CoresetMCMC:
     epochs: DoublingEpochs | None = None
 
     name = "coreset-mcmc"
-    needs = Needs()
-    uses_coreset_rows = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "optimizer", as_optimizer(self.optimizer))
@@ -156,10 +154,6 @@ class CoresetMCMC:
         )
         self.moving_kernel.check(problem.position, problem.target(problem.initial_weights))
 
-    @property
-    def moving_kernel(self) -> Kernel:
-        return kernel_or_default(self.kernel)
-
     def init_evaluations(self, problem: Problem) -> int:
         return self.num_chains * problem.coreset_size
 
@@ -181,7 +175,7 @@ class CoresetMCMC:
     def step(self, key: Key, state: CoresetMCMCState, problem: Problem) -> tuple[CoresetMCMCState, CoresetMCMCInfo]:
         move_key, batch_key = jax.random.split(key)
         chains, kernel_info = step_chains(self.moving_kernel, move_key, state.chains, problem.target(state.weights))
-        log_density = log_density_of(chains)
+        log_density = chains.log_density
         state = state._replace(chains=chains, iteration=state.iteration + 1)
         state, is_due = self._is_update_due(state, log_density)
 
@@ -256,7 +250,7 @@ class CoresetMCMC:
         return _Update(
             moved._replace(chains=chains, done=moved.done | (moved.num_updates >= self.num_iterations)),
             _norm(estimate, is_finite),
-            jnp.where(is_finite, _status(log_density_of(chains)), Status.GRADIENT_NOT_FINITE.value).astype(jnp.int32),
+            jnp.where(is_finite, _status(chains.log_density), Status.GRADIENT_NOT_FINITE.value).astype(jnp.int32),
             _none() + num_evaluations + num_checked,
         )
 

@@ -24,6 +24,7 @@ from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.data.source import DataSource
 from coreset_mcmc.kernels.base import Kernel, init_chains, step_chains
+from coreset_mcmc.methods.contract import Sampler
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.methods.sums import log_likelihood_matrix
 from coreset_mcmc.models.model import Model
@@ -51,7 +52,7 @@ class DelayedAcceptanceState(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class DelayedAcceptance:
+class DelayedAcceptance(Sampler):
     """One step is ``num_inner`` steps of the kernel on the coreset and one decision on all rows.
 
     Args:

@@ -21,7 +21,8 @@ from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained
+from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.posterior.newton import (
     LaplaceApproximation,
     NewtonSearch,
@@ -49,7 +50,7 @@ class LaplaceState(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Method):
     """Independent draws of the Gaussian at the mode of the full posterior, resampled to follow the posterior itself.
 
     Args:
@@ -67,7 +68,6 @@ class Laplace:
     takes_few_steps = True
     needs = Needs(gradient=True, continuous=True)
     uses_coreset_rows = False
-    num_chains = 1
 
     def __post_init__(self) -> None:
         self._search()
@@ -75,13 +75,6 @@ class Laplace:
     @property
     def max_steps(self) -> int:
         return self.max_iterations
-
-    def check(self, problem: Problem) -> None:
-        """Every differentiable model with continuous positions will do."""
-
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
 
     def init(self, key: Key, problem: Problem) -> LaplaceState:
         del key
@@ -100,9 +93,8 @@ class Laplace:
         del kernel
         if not np.isfinite(newton_decrement(state.search.derivatives)):
             raise RunError(f"{self.name}: {Status.HESSIAN_NOT_NEGATIVE_DEFINITE.message}")
-        return Trained(
-            GaussianSampling(self.psis, num_chains), GaussianProblem(problem, approximation_at(state.search)), None
-        )
+        gaussian = GaussianProblem(problem, approximation_at(state.search))
+        return Trained(GaussianSampling(self.psis, num_chains), gaussian, None, Law.APPROXIMATE)
 
     def _search(self) -> NewtonSearch:
         return NewtonSearch(self.max_iterations, self.tolerance)
@@ -142,7 +134,7 @@ class GaussianSamplingInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class GaussianSampling:
+class GaussianSampling(Sampler):
     """Independent draws of a Gaussian, with the full posterior beside them if importance weights are wanted."""
 
     psis: bool = static()
@@ -153,10 +145,6 @@ class GaussianSampling:
     def init(self, key: Key, problem: GaussianProblem) -> GaussianSamplingState:
         del key, problem
         return GaussianSamplingState(jnp.array(False))
-
-    def init_evaluations(self, problem: GaussianProblem) -> int:
-        del problem
-        return 0
 
     def step(
         self, key: Key, state: GaussianSamplingState, problem: GaussianProblem

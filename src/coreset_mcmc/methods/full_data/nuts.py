@@ -26,7 +26,8 @@ from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained
+from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.sampling import SamplingInfo, SamplingState
 from coreset_mcmc.posterior.newton import (
     NewtonSearch,
@@ -118,7 +119,7 @@ class NUTSInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class NUTS:
+class NUTS(Method):
     """Full-data NUTS through BlackJAX.
 
     Args:
@@ -160,9 +161,6 @@ class NUTS:
     def max_steps(self) -> int:
         return self.max_mode_iterations + self.num_warmup
 
-    def check(self, problem: Problem) -> None:
-        """Every differentiable model with continuous positions will do."""
-
     def init_evaluations(self, problem: Problem) -> int:
         return self.num_chains * problem.data.size
 
@@ -197,7 +195,8 @@ class NUTS:
         step_size = jnp.exp(state.adaptation.step_size.log_step_size_avg)
         metric = state.adaptation.metric.inverse_mass_matrix
         starts = jax.tree.map(lambda leaf: leaf[jnp.arange(num_chains) % self.num_chains], state.chains.position)
-        return Trained(NUTSSampling(self.max_doublings), NUTSProblem(problem, starts, step_size, metric), None)
+        frozen = NUTSProblem(problem, starts, step_size, metric)
+        return Trained(NUTSSampling(self.max_doublings), frozen, None, Law.FULL)
 
     def _search_step(self, key: Key, state: NUTSState, problem: Problem) -> tuple[NUTSState, NUTSInfo]:
         """One Newton step; at the mode the chains move to the Gaussian there."""
@@ -308,7 +307,7 @@ class NUTSProblem:
 
 @pytree
 @dataclass(frozen=True)
-class NUTSSampling:
+class NUTSSampling(Sampler):
     """One NUTS draw of each chain in every step, with step size and metric frozen."""
 
     max_doublings: int = static()

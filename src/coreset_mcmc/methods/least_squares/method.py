@@ -50,8 +50,9 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.kernels.base import Kernel, init_chains
 from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
-from coreset_mcmc.methods.contract import Needs, Trained, discrete_parts
+from coreset_mcmc.methods.contract import Trained, discrete_parts
 from coreset_mcmc.methods.draws import Draws, collect_draws, trajectory_draws
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.least_squares.equations import Window, along, measure, without_nonfinite
 from coreset_mcmc.methods.least_squares.exchange import exchange_rows
 from coreset_mcmc.methods.least_squares.nonnegative import Solution, nonnegative_ridge
@@ -59,6 +60,7 @@ from coreset_mcmc.methods.least_squares.start import WIDENING, ModeStart
 from coreset_mcmc.methods.least_squares.state import LeastSquaresInfo, LeastSquaresState, Phase
 from coreset_mcmc.methods.sampling import frozen_problem, sample_coreset
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-6, 1e-10, 1e2
@@ -93,7 +95,7 @@ FIRST_TOLERATED_NOISE = 0.05
 
 @pytree
 @dataclass(frozen=True)
-class LeastSquares:
+class LeastSquares(MovesByKernel):
     """Train coreset weights by damped non-negative least squares on windows of draws; nothing to tune.
 
     A round costs J draws of the kernel, and J passes over the data or over a sample of them.
@@ -128,8 +130,7 @@ class LeastSquares:
 
     name = "least-squares"
     takes_few_steps = True
-    needs = Needs()
-    uses_coreset_rows = True
+    needs_pilot = False
 
     def __post_init__(self) -> None:
         require_count("num_chains", self.num_chains, at_least=1, fix="Four chains are a good choice.")
@@ -168,6 +169,10 @@ class LeastSquares:
         target = problem.target(problem.initial_weights)
         self._kernel(np.eye(_dimension(problem.position))).check(problem.position, target)
 
+    def adapted(self, problem: Problem, *, keeps_rows: bool) -> LeastSquares:
+        del problem
+        return replace(self, chooses_rows=False) if keeps_rows else self
+
     def starts_hot(self, problem: Problem) -> bool:
         return self.hot_start and problem.model.differentiable and not discrete_parts(problem.position)
 
@@ -183,6 +188,9 @@ class LeastSquares:
         last = [Phase.EXCHANGE] if self.chooses_rows else []
         return (*first, Phase.MODE, Phase.COLD_ROUNDS, Phase.ROUNDS, *last)
 
+    def phase_of(self, state: LeastSquaresState) -> jax.Array:
+        return state.phase
+
     def expected_phases(self, problem: Problem) -> tuple[int, ...]:
         """What is worth compiling before it is known to be needed."""
         unlikely = {Phase.COLD_ROUNDS, Phase.EXCHANGE} if self.starts_hot(problem) else set()
@@ -191,10 +199,6 @@ class LeastSquares:
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
         return self.kernel is None and problem.model.differentiable and not discrete_parts(problem.position)
-
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
 
     def init(self, key: Key, problem: Problem) -> LeastSquaresState:
         del key
@@ -266,7 +270,7 @@ class LeastSquares:
         self, problem: Problem, coreset: SelectedRows, positions: Position, scale: Any, num_chains: int
     ) -> Trained:
         sampler = TunedSampling(jnp.asarray(scale))
-        return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset)
+        return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset, Law.CORESET)
 
     @property
     def _mode_start(self) -> ModeStart:

@@ -20,10 +20,10 @@ from coreset_mcmc.core.errors import RunError, require_count, require_positive
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.kernels.slice import kernel_or_default
 from coreset_mcmc.methods.contract import Needs, Trained
 from coreset_mcmc.methods.other_coresets.row_vectors import check_rows_and_kernel, draws_at_mode, padded, row_vectors
 from coreset_mcmc.methods.sampling import sample_coreset
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
 
@@ -104,7 +104,7 @@ def geodesic_step(target: jax.Array, approximation: jax.Array, direction: jax.Ar
 
 @pytree
 @dataclass(frozen=True)
-class Hilbert:
+class Hilbert(MovesByKernel):
     """Choose rows greedily so that their weighted log-likelihoods add up to those of all rows.
 
     Args:
@@ -125,8 +125,6 @@ class Hilbert:
     name = "hilbert"
     takes_few_steps = True
     needs = Needs(gradient=True, continuous=True)
-    uses_coreset_rows = True
-    num_chains = 1
 
     def __post_init__(self) -> None:
         require_count("num_projections", self.num_projections, at_least=2, fix="Leave it out for 200.")
@@ -140,11 +138,7 @@ class Hilbert:
         return self.max_iterations + 1 + self.num_iterations
 
     def check(self, problem: Problem) -> None:
-        check_rows_and_kernel(problem, kernel_or_default(self.kernel))
-
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
+        check_rows_and_kernel(problem, self.moving_kernel)
 
     def init(self, key: Key, problem: Problem) -> HilbertState:
         del key
@@ -181,7 +175,7 @@ class Hilbert:
         coreset = padded(
             np.asarray(state.greedy.indices)[:count], best_weights(vectors, total, start), problem.coreset_size
         )
-        return sample_coreset(problem, coreset, state.positions, kernel or kernel_or_default(self.kernel), num_chains)
+        return sample_coreset(problem, coreset, state.positions, kernel or self.moving_kernel, num_chains)
 
     def describe(self, info: HilbertInfo) -> str:
         if np.isnan(info.relative_error[-1]):

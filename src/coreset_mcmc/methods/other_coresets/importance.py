@@ -19,10 +19,10 @@ from coreset_mcmc.core.errors import RunError, require_count
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.kernels.slice import kernel_or_default
 from coreset_mcmc.methods.contract import Needs, Trained
 from coreset_mcmc.methods.other_coresets.row_vectors import check_rows_and_kernel, draws_at_mode, padded, row_vectors
 from coreset_mcmc.methods.sampling import sample_coreset
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
 
@@ -74,7 +74,7 @@ class ImportanceInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class ImportanceSampling:
+class ImportanceSampling(MovesByKernel):
     """Draw the rows of the coreset by the norms of their log-likelihoods; there is nothing else to train.
 
     Args:
@@ -90,8 +90,6 @@ class ImportanceSampling:
     name = "importance-sampling"
     takes_few_steps = True
     needs = Needs(gradient=True, continuous=True)
-    uses_coreset_rows = True
-    num_chains = 1
 
     def __post_init__(self) -> None:
         require_count("num_projections", self.num_projections, at_least=2, fix="Leave it out for 200.")
@@ -102,11 +100,7 @@ class ImportanceSampling:
         return self.max_iterations + 1
 
     def check(self, problem: Problem) -> None:
-        check_rows_and_kernel(problem, kernel_or_default(self.kernel))
-
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
+        check_rows_and_kernel(problem, self.moving_kernel)
 
     def init(self, key: Key, problem: Problem) -> ImportanceState:
         del key
@@ -133,7 +127,7 @@ class ImportanceSampling:
         indices, places = np.unique(np.asarray(state.indices), return_inverse=True)
         merged = np.bincount(places, weights=np.asarray(state.weights))
         coreset = padded(indices, merged, problem.coreset_size)
-        return sample_coreset(problem, coreset, state.positions, kernel or kernel_or_default(self.kernel), num_chains)
+        return sample_coreset(problem, coreset, state.positions, kernel or self.moving_kernel, num_chains)
 
     def describe(self, info: ImportanceInfo) -> str:
         if np.isnan(info.kl_estimate[-1]):

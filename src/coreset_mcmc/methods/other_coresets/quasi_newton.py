@@ -34,13 +34,13 @@ from coreset_mcmc.core.errors import require, require_count, require_positive
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, restart_chains
-from coreset_mcmc.kernels.slice import kernel_or_default
-from coreset_mcmc.methods.contract import Needs, Trained
+from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains
+from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.projections import NonNegative
 from coreset_mcmc.methods.draws import collect_draws
 from coreset_mcmc.methods.sampling import sample_coreset
 from coreset_mcmc.methods.sums import centred, full_data_sums, log_likelihood_matrix
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 
 SHRINKAGE = 1.5
@@ -95,7 +95,7 @@ class _Quadratic(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class QuasiNewton:
+class QuasiNewton(MovesByKernel):
     """Train coreset weights by quasi-Newton steps, each on many draws and all rows.
 
     An iteration costs S (N + M) log-likelihoods besides those of the kernel. Memory is bounded: log-likelihoods of a
@@ -122,8 +122,6 @@ class QuasiNewton:
     num_chains: int = static(default=1)
 
     name = "quasi-newton"
-    needs = Needs()
-    uses_coreset_rows = True
 
     def __post_init__(self) -> None:
         require_count("num_chains", self.num_chains, at_least=1, fix="One chain is enough.")
@@ -166,10 +164,6 @@ class QuasiNewton:
         """Draws of each chain that are thrown away."""
         return math.floor(self.discard * (self.num_draws // self.num_chains))
 
-    @property
-    def moving_kernel(self) -> Kernel:
-        return kernel_or_default(self.kernel)
-
     def check(self, problem: Problem) -> None:
         self.moving_kernel.check(problem.position, problem.target(problem.initial_weights))
 
@@ -204,7 +198,7 @@ class QuasiNewton:
         weights = NonNegative().project(line.at(applied), problem.data.size)
         weights = jnp.where(is_finite, weights, state.weights)
         chains = restart_chains(self.moving_kernel, draws.chains, problem.target(weights))
-        is_lost = jnp.any(log_density_of(chains) == -jnp.inf)
+        is_lost = jnp.any(chains.log_density == -jnp.inf)
         status = jnp.where(is_lost, Status.CHAIN_LOST.value, Status.OK.value)
         size, coreset_size = problem.data.size, problem.coreset_size
         info = QuasiNewtonInfo(

@@ -26,7 +26,8 @@ from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained
+from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.other_coresets.flow import FlowParameters, SparseFlow, spread
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.posterior.problem import Problem
@@ -55,7 +56,7 @@ class FlowInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class SparseHamiltonianFlow:
+class SparseHamiltonianFlow(Method):
     """Train a flow that alternates leapfrog steps on a coreset with affine maps of the momentum.
 
     ``step_size``, ``initial_location`` and ``initial_scale`` are numbers for all coordinates, or pytrees with a number
@@ -85,7 +86,6 @@ class SparseHamiltonianFlow:
 
     name = "sparse-hamiltonian-flow"
     needs = Needs(gradient=True, continuous=True)
-    uses_coreset_rows = True
 
     def __post_init__(self) -> None:
         require_count("num_refreshments", self.num_refreshments, at_least=1, fix="The paper uses 8.")
@@ -193,7 +193,8 @@ class SparseHamiltonianFlow:
     def finish(self, state: FlowState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         del kernel
         coreset = SelectedRows(np.asarray(problem.indices), np.exp(np.asarray(state.parameters.log_weights)))
-        return Trained(FlowSampling(num_chains), FlowSamplingProblem(self.flow(problem), state.parameters), coreset)
+        frozen = FlowSamplingProblem(self.flow(problem), state.parameters)
+        return Trained(FlowSampling(num_chains), frozen, coreset, Law.APPROXIMATE)
 
 
 @pytree
@@ -213,7 +214,7 @@ class FlowSamplingState(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class FlowSampling:
+class FlowSampling(Sampler):
     """Independent draws of a trained flow, ``num_chains`` in each step.
 
     ``diverging`` marks a draw whose leapfrog steps ran off to where the coreset log-density is not finite.

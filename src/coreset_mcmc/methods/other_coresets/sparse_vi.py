@@ -13,7 +13,7 @@ this method, but it is the ancestor of quasi-Newton coresets and Coreset MCMC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -26,9 +26,8 @@ from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.shuffle import without_replacement
-from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, restart_chains, step_chains
-from coreset_mcmc.kernels.slice import kernel_or_default
-from coreset_mcmc.methods.contract import Needs, Trained
+from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains, step_chains
+from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.optimizers import Adam
 from coreset_mcmc.methods.coreset_mcmc.projections import NonNegative
 from coreset_mcmc.methods.draws import collect_draws
@@ -41,6 +40,7 @@ from coreset_mcmc.methods.sums import (
     log_likelihood_matrix,
     minibatch_sums,
 )
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -102,7 +102,7 @@ class _Progress(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class SparseVI:
+class SparseVI(MovesByKernel):
     """Choose rows greedily and train their weights after each choice.
 
     An addition costs S (2 N + M) log-likelihoods to choose a row, K (M + B) for each weight update with B rows, and
@@ -130,8 +130,6 @@ class SparseVI:
     subsample_size: int | None = static(default=None)
 
     name = "sparse-vi"
-    needs = Needs()
-    uses_coreset_rows = True
 
     def __post_init__(self) -> None:
         if self.coreset_size is not None:
@@ -155,9 +153,12 @@ class SparseVI:
     def max_steps(self) -> int:
         return MAX_ADDITIONS if self.coreset_size is None else self.coreset_size
 
-    @property
-    def moving_kernel(self) -> Kernel:
-        return kernel_or_default(self.kernel)
+    def adapted(self, problem: Problem, *, keeps_rows: bool) -> SparseVI:
+        del keeps_rows
+        return self if self.coreset_size is not None else self.resized(problem.coreset_size)
+
+    def resized(self, coreset_size: int) -> SparseVI:
+        return replace(self, coreset_size=coreset_size)
 
     def size_of(self, problem: Problem) -> int:
         """M for this problem."""
@@ -206,7 +207,7 @@ class SparseVI:
         evaluated = draws.num_evaluations + trained.num_evaluations
         rows_in_choice = self.num_draws * (2 * problem.data.size + size)
         rows_in_update = self.num_chains * (size * (1 + self.moving_kernel.caches_gradient) + self._num_rows(problem))
-        is_lost = jnp.any(log_density_of(trained.chains) == -jnp.inf)
+        is_lost = jnp.any(trained.chains.log_density == -jnp.inf)
         status = jnp.where(is_lost, Status.CHAIN_LOST.value, Status.OK.value)
         info = SparseVIInfo(
             kl_estimate=chosen.kl_estimate,

@@ -14,15 +14,15 @@ import numpy as np
 from coreset_mcmc.core.types import pytree
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.kernels.slice import kernel_or_default
-from coreset_mcmc.methods.contract import Needs, NothingToTrain, Trained, WithoutTraining
+from coreset_mcmc.methods.contract import NothingToTrain, Trained, WithoutTraining
 from coreset_mcmc.methods.sampling import sample_coreset
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 
 
 @pytree
 @dataclass(frozen=True)
-class Uniform(WithoutTraining):
+class Uniform(WithoutTraining, MovesByKernel):
     """Sample with the selected rows and the weights that the selection gave them.
 
     With a uniform selection of rows all weights are N/M; with a stratified one N_g / M_g in stratum g.
@@ -34,15 +34,11 @@ class Uniform(WithoutTraining):
     kernel: Kernel | None = None
 
     name = "uniform"
-    needs = Needs()
-    uses_coreset_rows = True
-    num_chains = 1
 
     def check(self, problem: Problem) -> None:
-        kernel_or_default(self.kernel).check(problem.position, problem.target(problem.initial_weights))
+        self.moving_kernel.check(problem.position, problem.target(problem.initial_weights))
 
     def finish(self, state: NothingToTrain, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         del state
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights))
-        chosen = kernel or kernel_or_default(self.kernel)
-        return sample_coreset(problem, coreset, problem.initial_positions, chosen, num_chains)
+        return sample_coreset(problem, coreset, problem.initial_positions, kernel or self.moving_kernel, num_chains)

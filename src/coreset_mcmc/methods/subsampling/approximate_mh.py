@@ -17,6 +17,7 @@ from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.methods.contract import Sampler
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.methods.subsampling.proposals import Proposal
 from coreset_mcmc.methods.subsampling.sequential import SequentialTest, decide
@@ -59,7 +60,7 @@ class ApproximateMHState(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class ApproximateMH:
+class ApproximateMH(Sampler):
     """Draws by Metropolis-Hastings with a sequential test in place of the full likelihood ratio.
 
     ``log_density`` of a draw is not the log posterior, which would take all rows: it is log prior + (N / n) times the

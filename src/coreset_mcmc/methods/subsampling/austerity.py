@@ -26,7 +26,8 @@ from scipy.special import stdtrit
 from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.types import pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained, WithoutTraining, check_needs
+from coreset_mcmc.methods.contract import Trained, WithoutTraining
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.subsampling.approximate_mh import ApproximateMH, subsampling_problem
 from coreset_mcmc.methods.subsampling.discrete_proposals import proposal_for
 from coreset_mcmc.methods.subsampling.proposals import Proposal
@@ -94,7 +95,6 @@ class AusterityMH(WithoutTraining):
     num_chains: int = static(default=4)
 
     name = "austerity-mh"
-    needs = Needs()
     uses_coreset_rows = False
 
     def __post_init__(self) -> None:
@@ -110,11 +110,11 @@ class AusterityMH(WithoutTraining):
             )
 
     def check(self, problem: Problem) -> None:
-        check_needs(self.name, self.needs, problem)
         proposal_for(problem.model, self.proposal).check(problem.position, problem.model)
 
     def finish(self, state: Any, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         del state, kernel
         test = t_test(problem.data.size, self.batch_size, float(self.error))
         chains = subsampling_problem(problem, problem.initial_positions, num_chains)
-        return Trained(ApproximateMH(proposal_for(problem.model, self.proposal), test), chains, None)
+        sampler = ApproximateMH(proposal_for(problem.model, self.proposal), test)
+        return Trained(sampler, chains, None, Law.APPROXIMATE)

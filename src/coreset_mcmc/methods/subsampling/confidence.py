@@ -29,6 +29,7 @@ from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.types import pytree, static
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Needs, Trained, WithoutTraining, check_needs
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.subsampling.approximate_mh import ApproximateMH, subsampling_problem
 from coreset_mcmc.methods.subsampling.discrete_proposals import proposal_for
 from coreset_mcmc.methods.subsampling.proposals import Proposal
@@ -105,7 +106,6 @@ class ConfidenceMH(WithoutTraining):
     num_chains: int = static(default=4)
 
     name = "confidence-mh"
-    needs = Needs()
     uses_coreset_rows = False
 
     def __post_init__(self) -> None:
@@ -150,7 +150,8 @@ class ConfidenceMH(WithoutTraining):
         has_bound = self.uses_model_bound(problem.model)
         test = EmpiricalBernstein(self.error, self.power, self.growth, has_bound)
         chains = subsampling_problem(problem, problem.initial_positions, num_chains)
-        return Trained(ApproximateMH(proposal_for(problem.model, self.proposal), test, has_bound), chains, None)
+        sampler = ApproximateMH(proposal_for(problem.model, self.proposal), test, has_bound)
+        return Trained(sampler, chains, None, Law.APPROXIMATE)
 
     def uses_model_bound(self, model: Model) -> bool:
         """Whether decisions rest on the model's bound rather than on the heuristic."""

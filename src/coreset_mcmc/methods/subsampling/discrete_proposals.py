@@ -17,7 +17,7 @@ from jax.scipy.special import log_ndtr
 from coreset_mcmc.core.errors import InputError, require, require_positive
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.methods.subsampling.proposals import GaussianProposal, Proposal
-from coreset_mcmc.models.model import Model
+from coreset_mcmc.models.model import Model, SpikeAndSlab
 
 STEP_OF_LOG_VARIANCE = 1e-5
 """The posterior deviation of log sigma^2 is sqrt(2 / N), 0.006 at the paper's N; this is half of it, squared."""
@@ -58,7 +58,7 @@ class SpikeAndSlabProposal:
 
     def check(self, position: Position, model: Model) -> None:
         del position
-        if model.spike_and_slab is None:
+        if not isinstance(model.structure, SpikeAndSlab):
             raise InputError(
                 "SpikeAndSlabProposal",
                 got=f"model {model.name!r}",
@@ -108,4 +108,4 @@ def proposal_for(model: Model, proposal: Proposal | None) -> Proposal:
     """The given proposal, or one that can move the positions of the model."""
     if proposal is not None:
         return proposal
-    return SpikeAndSlabProposal() if model.spike_and_slab is not None else GaussianProposal()
+    return SpikeAndSlabProposal() if isinstance(model.structure, SpikeAndSlab) else GaussianProposal()

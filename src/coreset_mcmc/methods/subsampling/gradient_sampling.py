@@ -17,7 +17,8 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained, check_needs
+from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained, check_needs
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.methods.subsampling.approximate_mh import SubsamplingProblem, subsampling_problem
 from coreset_mcmc.methods.subsampling.control_variates import (
@@ -66,7 +67,7 @@ class GradientSamplingState(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class GradientSampling:
+class GradientSampling(Sampler):
     """Draws by dynamics with control-variate gradients.
 
     All chains must start at the mode estimate. ``log_density`` of a draw is the control-variate estimate of the log
@@ -127,15 +128,13 @@ class GradientSampling:
         return f"log density {info.log_density[-1].mean():.4g}"
 
 
-class TrainsByModeSearch:
+class TrainsByModeSearch(Method):
     """The training stage of a control-variate method, and what it leaves for sampling."""
 
-    name: str
     mode: ModeSearch
 
     needs = Needs(gradient=True, continuous=True)
     uses_coreset_rows = False
-    num_chains = 1
 
     @property
     def max_steps(self) -> int:
@@ -151,10 +150,6 @@ class TrainsByModeSearch:
     def step(self, key: Key, state: ModeSearchState, problem: Problem) -> tuple[ModeSearchState, ModeSearchInfo]:
         return self.mode.step(key, state, problem)
 
-    def init_evaluations(self, problem: Problem) -> int:
-        del problem
-        return 0
-
     def describe(self, info: ModeSearchInfo) -> str:
         """The progress bar shows what decides about the end."""
         return f"largest update {info.update_size[-1]:.2g}"
@@ -166,4 +161,9 @@ def sample_from_mode(
     """Chains at the mode estimate; the kernel, if one was given, has no part in it."""
     del kernel
     mode = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state.position)
-    return Trained(GradientSampling(dynamics, subsample_size), subsampling_problem(problem, mode, num_chains), None)
+    return Trained(
+        GradientSampling(dynamics, subsample_size),
+        subsampling_problem(problem, mode, num_chains),
+        None,
+        Law.APPROXIMATE,
+    )

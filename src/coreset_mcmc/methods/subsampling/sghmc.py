@@ -84,7 +84,7 @@ class SGHMC(TrainsByModeSearch):
     subsample_size: int = static(default=500)
     mode: ModeSearch = field(default_factory=ModeSearch)
 
-    name = "sghmc-cv"
+    name = "sghmc"
 
     def __post_init__(self) -> None:
         require_positive("SGHMC step_size", self.step_size)

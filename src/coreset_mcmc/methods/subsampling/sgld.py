@@ -59,7 +59,7 @@ class SGLD(TrainsByModeSearch):
     subsample_size: int = static(default=500)
     mode: ModeSearch = field(default_factory=ModeSearch)
 
-    name = "sgld-cv"
+    name = "sgld"
 
     def __post_init__(self) -> None:
         require_positive("SGLD step_size", self.step_size)

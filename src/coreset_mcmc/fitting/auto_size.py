@@ -1,0 +1,41 @@
+"""``coreset_size="auto"``: more and more rows until the estimated KL is low enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.fitting.pipeline import fit_once
+from coreset_mcmc.fitting.plan import rows_called_for
+from coreset_mcmc.fitting.reading import Reading
+from coreset_mcmc.fitting.request import Request
+from coreset_mcmc.results.fit import Fit
+
+MAX_SIZES = 5
+"""How many sizes are tried."""
+
+
+def fit_growing(request: Request, reading: Reading) -> Fit:
+    """Fit with twice as many rows until the estimated KL is at most the target, or more rows make no sense."""
+    require(
+        reading.method.uses_coreset_rows and not request.names_rows,
+        'coreset_size="auto"',
+        got="a method without a coreset, or given rows",
+        expected="a method that selects rows",
+        fix="Leave coreset_size out.",
+    )
+    most = max(reading.rows.size // 2, 1)
+    count = min(rows_called_for(reading.positions), most)
+    tried: list[str] = []
+    while True:
+        folder = Path(request.checkpoint) / f"rows-{count}" if request.checkpoint is not None else None
+        fitted = fit_once(replace(request, coreset_size=count, checkpoint=folder), reading)
+        tried.append(f"{count} rows gave {fitted.kl_estimate:.2g} nats")
+        is_good = fitted.kl_estimate <= request.kl_target
+        if is_good or count >= most or len(tried) == MAX_SIZES or fitted.is_interrupted:
+            break
+        count = min(2 * count, most)
+    verdict = "at or below" if is_good else "still above"
+    reason = f"{', then '.join(tried)}: {verdict} the target of {request.kl_target:g}"
+    return fitted.with_settings({"coreset_size": f"auto: {reason}"})

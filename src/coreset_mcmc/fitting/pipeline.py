@@ -1,0 +1,72 @@
+"""One fit with a coreset of a given size, after reading: select, plan, train, sample, check, assemble."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coreset_mcmc.data import ArrayData
+from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.fitting.final_check import Check, check_coreset
+from coreset_mcmc.fitting.plan import Plan, plan, select
+from coreset_mcmc.fitting.reading import Reading
+from coreset_mcmc.fitting.request import Request
+from coreset_mcmc.fitting.stages import Sampling, Training, sample, train
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.models.user_scale import shown_names
+from coreset_mcmc.posterior.problem import make_problem
+from coreset_mcmc.results.fit import Fit, build_fit, coreset_of, observed_of
+
+
+def fit_once(request: Request, reading: Reading) -> Fit:
+    """What :func:`coreset_mcmc.fit` does, but for warnings and the search for a size."""
+    selected = select(request, reading)
+    problem = make_problem(reading.model, reading.rows, selected, reading.positions)
+    shown = shown_names(reading.model, problem.position, request.var_names)
+    planned = plan(
+        problem,
+        reading.method,
+        request.kernel if request.method is not None else None,
+        reading.keys.pilot,
+        keeps_rows=request.selection is not None,
+        progressbar=request.progressbar,
+    )
+    training = train(request, reading.model, planned, reading.keys.train)
+    sampling = sample(request, training, reading.keys.sample)
+    check = check_coreset(planned.problem, training.trained, sampling.history.position)
+    return assemble(request, reading, selected, shown, planned, training, sampling, check)
+
+
+def assemble(
+    request: Request,
+    reading: Reading,
+    selected: SelectedRows,
+    shown: list[str],
+    planned: Plan,
+    training: Training,
+    sampling: Sampling,
+    check: Check,
+) -> Fit:
+    """Everything that the stages have left, as one result."""
+    model, coreset = reading.model, training.trained.coreset
+    return build_fit(
+        pilot=planned.pilot,
+        training=training.run,
+        sampling=sampling.run,
+        history=sampling.history,
+        check=check.cost,
+        kl_estimate=check.kl_estimate,
+        law=training.trained.law,
+        coreset=coreset_of(coreset, reading.rows) if coreset is not None else None,
+        observed=_observed_rows(model, reading.rows, coreset),
+        model=model,
+        data=request.data,
+        var_names=shown,
+        settings={"random_seed": request.random_seed, "model": model.name, "method": planned.method.name},
+        dims={**(model.dims or {}), **(request.dims or {})},
+        coords={**(model.coords or {}), **(request.coords or {})},
+        recipe=request.recipe(len(selected.indices) or None),
+    )
+
+
+def _observed_rows(model: Model, data: ArrayData, coreset: SelectedRows | None) -> dict[str, np.ndarray]:
+    return {} if coreset is None else observed_of(model, data.take(np.asarray(coreset.indices)))

@@ -1,0 +1,84 @@
+"""Which rows a coreset starts from, and how a problem is going to be trained and sampled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.data.selection import SelectedRows, Uniform
+from coreset_mcmc.driver.cost import Cost
+from coreset_mcmc.fitting.pilot import run_pilot
+from coreset_mcmc.fitting.reading import Reading
+from coreset_mcmc.fitting.request import Request
+from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.kernels.choice import kernel_for_structure
+from coreset_mcmc.kernels.slice import HitAndRunSlice
+from coreset_mcmc.methods.contract import Method, check_needs
+from coreset_mcmc.methods.registry import methods_that_work
+from coreset_mcmc.posterior.problem import Problem
+
+DEFAULT_CORESET_SIZE = 500
+"""Rows of a coreset, unless there are so many parameters that they call for more."""
+FEWEST_ROWS, MOST_ROWS = 100, 5_000
+"""What parameters call for at least and at most."""
+NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
+"""For methods that have no coreset."""
+
+
+class Plan(NamedTuple):
+    """How a problem is going to be trained and sampled."""
+
+    problem: Problem
+    method: Method
+    sampling_kernel: Kernel | None
+    """The kernel that samples instead of the method's own."""
+    pilot: Cost
+
+
+def select(request: Request, reading: Reading) -> SelectedRows:
+    """The rows that training starts from."""
+    if not reading.method.uses_coreset_rows:
+        return NO_ROWS
+    assert request.coreset_size != "auto", "resolved before"
+    count = request.coreset_size
+    if count is None and not request.names_rows:
+        count = min(max(DEFAULT_CORESET_SIZE, rows_called_for(reading.positions)), reading.rows.size)
+    rule = request.selection or Uniform()
+    return rule.select(np.random.default_rng(request.random_seed), reading.batch, reading.rows.size, count)
+
+
+def rows_called_for(starts: Position) -> int:
+    """By the parameters: a quadratic in d variables has d (d + 3) / 2 coefficients to match.
+
+    ``starts`` are positions with a leading chain axis.
+    """
+    dimension = sum(leaf[0].size for leaf in jax.tree.leaves(starts))
+    return min(max(FEWEST_ROWS, round(0.75 * dimension * (dimension + 3))), MOST_ROWS)
+
+
+def plan(
+    problem: Problem, method: Method, kernel: Kernel | None, key: Key, *, keeps_rows: bool, progressbar: bool
+) -> Plan:
+    """Check that the method can work, and find a kernel for a method that wants one and was given none.
+
+    ``kernel`` samples in place of the method's own; ``keeps_rows``: the rows of the problem are the user's choice.
+    """
+    check_needs(method.name, method.needs, problem, methods_that_work(problem.model, problem.position))
+    method = method.adapted(problem, keeps_rows=keeps_rows)
+    if method.lacks_kernel and kernel is None and (made_for_it := kernel_for_structure(problem.model)) is not None:
+        method = method.with_kernel(made_for_it)
+    method.check(problem)
+    if kernel is not None or not (method.lacks_kernel and method.needs_pilot):
+        return Plan(problem, method, kernel, Cost.of())
+    pilot = run_pilot(problem, key, progressbar=progressbar)
+    shaped = HitAndRunSlice(scale=pilot.scale)
+    return Plan(
+        replace(problem, initial_positions=pilot.positions),
+        method.with_kernel(shaped),
+        replace(shaped, num_directions=pilot.scale.shape[0]),
+        Cost.of(*pilot.rounds),
+    )

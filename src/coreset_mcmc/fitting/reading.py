@@ -1,0 +1,53 @@
+"""The first stage of a fit: the user's model and data, made ready for compiled code and checked."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+
+from coreset_mcmc.core.types import Batch, Key, Position
+from coreset_mcmc.data import ArrayData, to_array_data, to_batch
+from coreset_mcmc.fitting.request import Request
+from coreset_mcmc.methods.contract import Method
+from coreset_mcmc.methods.registry import DEFAULT_METHOD
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.problem import check_model, starting_positions
+from coreset_mcmc.results.fit import bound
+
+
+class Keys(NamedTuple):
+    """One stream of random numbers for each stage; all follow from the seed."""
+
+    start: Key
+    pilot: Key
+    train: Key
+    sample: Key
+
+
+class Reading(NamedTuple):
+    """What the later stages work on."""
+
+    model: Model
+    """Bound to its data."""
+    batch: Batch
+    """The user's rows as they are."""
+    rows: ArrayData
+    """The same for compiled code."""
+    positions: Position
+    """A start for each chain of training or sampling, whichever has more, with a leading axis."""
+    keys: Keys
+    method: Method
+
+
+def read(request: Request) -> Reading:
+    """Convert, bind and check; the method is the user's or the default, which trains with the user's kernel."""
+    method = request.method or DEFAULT_METHOD(kernel=request.kernel)
+    keys = Keys(*jax.random.split(jax.random.key(request.random_seed, impl="threefry2x32"), 4))
+    batch: Any = to_batch(request.data)
+    rows = to_array_data(batch)
+    model = bound(request.model, batch)
+    num_starts = max(request.chains, method.num_chains)
+    positions = starting_positions(model, keys.start, num_starts, request.initvals)
+    check_model(model, rows, positions)
+    return Reading(model, batch, rows, positions, keys, method)

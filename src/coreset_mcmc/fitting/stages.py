@@ -1,0 +1,120 @@
+"""Training and sampling: the two stages of a method, each a run of the driver, with their checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from coreset_mcmc.core.types import Key
+from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.driver.fingerprint import fingerprint
+from coreset_mcmc.driver.run import Run, run
+from coreset_mcmc.fitting.plan import Plan
+from coreset_mcmc.fitting.precompile import Preparation
+from coreset_mcmc.fitting.request import Request
+from coreset_mcmc.fitting.rescue import mixing_of, sample_by_trees
+from coreset_mcmc.methods.contract import Trained
+from coreset_mcmc.models.model import Model
+
+
+class Training(NamedTuple):
+    """What training has left, and the run that did it."""
+
+    trained: Trained
+    run: Run
+    identity: str
+    """The fingerprint of its checkpoint; empty without one."""
+
+
+class Sampling(NamedTuple):
+    """The info of the draws that are kept, with leading axes (draw, chain), and the run that made them."""
+
+    history: Any
+    run: Run
+
+
+def train(request: Request, model: Model, plan: Plan, key: Key) -> Training:
+    """Run the method's training, while later programs are compiled beside it."""
+    folder = _folder(request)
+    identity = fingerprint(model, plan.method, plan.problem, request.random_seed) if folder else ""
+    preparation = Preparation(plan.method, plan.problem, request.chains)
+    try:
+        training = run(
+            plan.method,
+            plan.problem,
+            key,
+            num_steps=plan.method.max_steps,
+            callbacks=request.callbacks,
+            progressbar=request.progressbar and plan.method.max_steps > 0,
+            description="training",
+            checkpoint=Checkpoint(folder / "training.npz") if folder else None,
+            fingerprint=identity,
+            before_phase=preparation.before_phase if plan.sampling_kernel is None else None,
+        )
+    except BaseException:
+        preparation.give_up()
+        raise
+    trained = plan.method.finish(training.state, plan.problem, kernel=plan.sampling_kernel, num_chains=request.chains)
+    preparation.wait_for_all()
+    return Training(trained, training, identity)
+
+
+def sample(request: Request, training: Training, key: Key) -> Sampling:
+    """Draw from what training has left; by NUTS where the chains mix badly and the sampler may be replaced."""
+    trained, folder = training.trained, _folder(request)
+    is_saved = folder is not None and not training.run.is_interrupted
+    num_discarded = max(request.tune, trained.sampler.num_tuning)
+    sampling = run(
+        trained.sampler,
+        trained.problem,
+        key,
+        num_steps=num_discarded + request.draws,
+        progressbar=request.progressbar,
+        description="sampling",
+        checkpoint=Checkpoint(folder / "sampling.npz") if folder and is_saved else None,
+        fingerprint=fingerprint(training.identity, trained.sampler, trained.problem) if folder else "",
+    )
+    made = Sampling(_kept(sampling, num_discarded), sampling)
+    if trained.sampler.may_be_replaced and not sampling.is_interrupted:
+        made = _rescued(request, trained, made, key)
+    return made._replace(history=trained.sampler.collect(made.history))
+
+
+def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
+    """Draws by NUTS on the same target if those that were made mix badly and these mix better."""
+    mixing = mixing_of(made.history)
+    if not mixing.is_poor:
+        return made
+    trees = sample_by_trees(
+        jax.random.fold_in(key, 1),
+        trained.problem.target,
+        made.run.state.chains.position,
+        tune=request.tune,
+        draws=request.draws,
+        progressbar=request.progressbar,
+    )
+    history = _kept(trees, request.tune)
+    return Sampling(history, _joined(made.run, trees)) if mixing_of(history).ess > mixing.ess else made
+
+
+def _folder(request: Request) -> Path | None:
+    return Path(request.checkpoint) if request.checkpoint is not None else None
+
+
+def _kept(sampling: Run, tune: int) -> Any:
+    """The info of the draws after tuning; at least one."""
+    num_discarded = min(tune, max(sampling.num_steps - 1, 0))
+    return jax.tree.map(lambda leaf: leaf[num_discarded:], sampling.history)
+
+
+def _joined(first: Run, second: Run) -> Run:
+    """The second run, with what the first has taken."""
+    return replace(
+        second,
+        seconds=first.seconds + second.seconds,
+        compile_seconds=first.compile_seconds + second.compile_seconds,
+        num_evaluations=first.num_evaluations + second.num_evaluations,
+    )
