@@ -16,30 +16,22 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import coreset_mcmc as cm
-from coreset_mcmc.core.types import pytree
-from coreset_mcmc.kernels import KernelInfo, KernelState
+from coreset_mcmc import extend
 
 matplotlib.use("agg")
 from matplotlib import pyplot
 
 
-@pytree
+@extend.pytree
 @dataclass(frozen=True)
-class HeavyTailedWalk:
-    """Propose theta + scale * Cauchy noise, accept by Metropolis: mostly small steps, now and then a long one."""
+class HeavyTailedWalk(extend.Kernel):
+    """Propose theta + scale * Cauchy noise, accept by Metropolis: mostly small steps, now and then a long one.
+
+    A kernel that caches more than the log-density would have an ``init`` of its own, which is called again whenever the
+    weights have moved; one that moves discrete positions would have its own ``check``.
+    """
 
     scale: float = 0.01
-
-    has_data_dependent_loops = False
-    caches_gradient = False
-
-    def check(self, position, target):
-        """Refuse positions that the kernel cannot move; floating point numbers are all it needs."""
-        assert all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in jax.tree.leaves(position))
-
-    def init(self, position, target):
-        """Evaluate what the state caches; called again whenever the weights have moved."""
-        return KernelState(position, target.log_density(position))
 
     def step(self, key, state, target):
         """One move that leaves the target invariant."""
@@ -49,9 +41,9 @@ class HeavyTailedWalk:
         log_density = target.log_density(proposal)
         is_accepted = jnp.log(jax.random.uniform(accept_key, dtype=flat.dtype)) < log_density - state.log_density
         moved = jax.tree.map(
-            lambda new, old: jnp.where(is_accepted, new, old), KernelState(proposal, log_density), state
+            lambda new, old: jnp.where(is_accepted, new, old), extend.KernelState(proposal, log_density), state
         )
-        info = KernelInfo(is_accepted.astype(flat.dtype), jnp.ones((), jnp.int32), jnp.array(False))
+        info = extend.KernelInfo(is_accepted.astype(flat.dtype), jnp.ones((), jnp.int32), jnp.array(False))
         return moved, info
 
 

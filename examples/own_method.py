@@ -13,11 +13,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 import coreset_mcmc as cm
-from coreset_mcmc.core.types import pytree
-from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.kernels import HitAndRunSlice, Kernel
-from coreset_mcmc.methods.contract import Needs, WithoutTraining
-from coreset_mcmc.methods.sampling import sample_coreset
+from coreset_mcmc import extend
 
 matplotlib.use("agg")
 from matplotlib import pyplot
@@ -30,21 +26,19 @@ def moments(rows) -> np.ndarray:
     return np.column_stack([np.ones(len(y)), x, pairs, y, y[:, None] * x])
 
 
-@pytree
+@extend.pytree
 @dataclass(frozen=True)
-class MomentMatching(WithoutTraining):
+class MomentMatching(extend.WithoutTraining, extend.MovesByKernel):
     """Weights w >= 0 for the selected rows such that weighted moments are those of all rows (least squares).
 
     There is nothing to train, so ``WithoutTraining`` brings the first stage; ``finish`` hands over a sampler, and
-    progress bars, checkpoints, counts and results come from the package.
+    progress bars, checkpoints, counts and results come from the package. ``MovesByKernel`` says that a kernel moves the
+    chains: if the user names none, ``fit`` shapes one in a pilot run.
     """
 
-    kernel: Kernel | None = None
+    kernel: extend.Kernel | None = None
 
     name = "moment-matching"
-    needs = Needs()
-    uses_coreset_rows = True
-    num_chains = 1
 
     def check(self, problem):
         """Refuse problems on which the method cannot work."""
@@ -56,9 +50,9 @@ class MomentMatching(WithoutTraining):
         some, everything = moments(problem.rows), moments(problem.data.arrays)
         spread = everything.std(axis=0) + (everything.std(axis=0) == 0)
         weights, _ = nnls((some / spread).T, everything.sum(axis=0) / spread)
-        coreset = SelectedRows(np.asarray(problem.indices), weights)
-        chosen = kernel or self.kernel or HitAndRunSlice()
-        return sample_coreset(problem, coreset, problem.initial_positions, chosen, num_chains)
+        coreset = extend.SelectedRows(np.asarray(problem.indices), weights)
+        chosen = kernel or self.moving_kernel
+        return extend.sample_coreset(problem, coreset, problem.initial_positions, chosen, num_chains)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -22,6 +22,7 @@ ROOMS = [
     "kernels",
     "driver",
     "methods",
+    "extend",
     "diagnostics",
     "results",
     "fitting",

@@ -126,7 +126,7 @@ MISTAKES = {
 def test_mistakes(name, capsys):
     make, formula, message = MISTAKES[name]
     with pytest.raises(cm.InputError, match=message):
-        cm.regression(make(), formula)
+        cm.regression(formula, make())
     assert capsys.readouterr().out == ""
 
 
@@ -148,7 +148,7 @@ RESPONSES = {
 def test_responses_outside_the_family(name):
     family, make, formula, message = RESPONSES[name]
     with pytest.raises(cm.InputError, match=message):
-        cm.regression(make(), formula, family=family)
+        cm.regression(formula, make(), family=family)
 
 
 PRIORS = {
@@ -168,37 +168,37 @@ PRIORS = {
 def test_priors(name):
     priors, message = PRIORS[name]
     with pytest.raises(cm.InputError, match=message):
-        cm.regression(table(), "y ~ x", priors=priors)
+        cm.regression("y ~ x", table(), priors=priors)
 
 
 def test_no_posterior_without_a_prior():
     with pytest.raises(cm.InputError, match="prior of alpha: got Flat; expected a proper prior"):
-        cm.regression(table(), "count ~ x", family="negativebinomial", priors={"alpha": "Flat"})
+        cm.regression("count ~ x", table(), family="negativebinomial", priors={"alpha": "Flat"})
     frame = with_values(success=lambda f: (f["x"] > 3).astype(int))
     with pytest.raises(cm.InputError, match="Flat for x, which parts the two outcomes"):
-        cm.regression(frame, "success ~ x", family="bernoulli", priors={"x": "Flat"})
+        cm.regression("success ~ x", frame, family="bernoulli", priors={"x": "Flat"})
 
 
 def test_all_rows_dropped():
     frame = with_values(x=np.nan)
     with pytest.raises(cm.InputError, match=r"none of 120 rows without missing values \(x: 120\)"):
-        cm.regression(frame, "y ~ x", drop_missing=True)
+        cm.regression("y ~ x", frame, drop_missing=True)
 
 
 def test_many_levels():
     frame = pd.concat([table()] * 20, ignore_index=True)
     frame["name"] = [f"id{place // 2}" for place in range(len(frame))]
     with pytest.raises(cm.InputError, match=r"1200 levels; expected at most 1000.*cm\.from_bambi"):
-        cm.regression(frame, "y ~ name")
+        cm.regression("y ~ name", frame)
 
 
 def test_decimal_objects_are_numbers():
     frame = with_values(k=[decimal.Decimal(place) / 7 for place in range(SIZE)])
-    assert cm.regression(frame, "y ~ k").terms == ("k",)
+    assert cm.regression("y ~ k", frame).terms == ("k",)
 
 
 def test_new_rows_with_other_levels_or_without_columns():
-    built = cm.regression(table(), "y ~ x + g")
+    built = cm.regression("y ~ x + g", table())
     with pytest.raises(cm.InputError, match=r"\(d\) in 'g' are not present in the original data"):
         built.new_rows(pd.DataFrame({"x": [1.0], "g": ["d"]}))
     with pytest.raises(cm.InputError, match=r"new rows: got no columns \['g'\]"):
@@ -211,9 +211,9 @@ def test_rows_are_those_of_the_users_table():
     frame.loc[:3, "z"] = np.nan
     frame.index = frame.index[::-1]
     with pytest.raises(cm.InputError, match=r"column 'x'.*first in row 9"):
-        cm.regression(frame, "y ~ x + z", drop_missing=True)
+        cm.regression("y ~ x + z", frame, drop_missing=True)
     finite = frame.replace({"x": {np.inf: -1.0}}).assign(
         x=lambda f: f["x"].abs() * np.where(np.arange(SIZE) == 9, -1, 1)
     )
     with pytest.raises(cm.InputError, match=r"term 'np.log\(x\)'.*first in row 9"):
-        cm.regression(finite, "y ~ np.log(x) + z", drop_missing=True)
+        cm.regression("y ~ np.log(x) + z", finite, drop_missing=True)

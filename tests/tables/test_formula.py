@@ -75,7 +75,7 @@ DESIGNS = {
 @pytest.mark.parametrize("formula", list(DESIGNS))
 def test_designs(formula):
     expected = np.column_stack(DESIGNS[formula]).astype(float)
-    built = cm.regression(FRAME, formula)
+    built = cm.regression(formula, FRAME)
     has_intercept = "0 +" not in formula and "- 1" not in formula
     assert built.design.has_intercept == has_intercept
     shown = built.data["x"] * built.design.scales + built.design.means
@@ -87,7 +87,7 @@ def test_designs(formula):
 
 
 def test_names_of_terms_and_levels():
-    built = cm.regression(FRAME, "y ~ x * g + poly(z, 2) + {x / z}")
+    built = cm.regression("y ~ x * g + poly(z, 2) + {x / z}", FRAME)
     assert built.terms[:5] == ("x", "g[b]", "g[c]", "x:g[b]", "x:g[c]")
     assert built.model.dims == {name: (f"{name}_dim",) for name in ("g", "poly(z, 2)", "x:g")}
     assert built.model.coords["g_dim"] == ["b", "c"]
@@ -99,20 +99,20 @@ def test_names_of_terms_and_levels():
 def test_levels_are_sorted_unless_the_user_has_ordered_them():
     frame = table()
     frame["g"] = frame["g"].astype("category").cat.set_categories(["c", "b", "a", "never"])
-    assert cm.regression(frame, "y ~ g").terms == ("g[b]", "g[c]")
+    assert cm.regression("y ~ g", frame).terms == ("g[b]", "g[c]")
     frame["g"] = frame["g"].cat.as_ordered()
-    assert cm.regression(frame, "y ~ g").terms == ("g[b]", "g[a]")
+    assert cm.regression("y ~ g", frame).terms == ("g[b]", "g[a]")
 
 
 def test_whole_numbers_do_not_overflow():
     frame = table()
     frame["i"] = frame["i"].astype(np.int8) + np.int8(100)
-    built = cm.regression(frame, "y ~ {i ** 2}")
+    built = cm.regression("y ~ {i ** 2}", frame)
     assert built.design.means[0] == pytest.approx(np.mean((WHOLE + 100) ** 2))
 
 
 def test_offsets():
-    built = cm.regression(FRAME, "count ~ x + offset(np.log(z))", family="poisson")
+    built = cm.regression("count ~ x + offset(np.log(z))", FRAME, family="poisson")
     np.testing.assert_allclose(built.data["offset"], np.log(Z))
     assert built.terms == ("x",)
 
@@ -123,11 +123,11 @@ def test_types_of_other_libraries():
     frame["flag"] = frame["flag"].astype("boolean")
     frame["g"] = frame["g"].astype(object)
     frame["z"] = frame["z"].astype("float32")
-    built = cm.regression(frame, "y ~ x + C(i) + flag + g + z")
+    built = cm.regression("y ~ x + C(i) + flag + g + z", frame)
     assert built.data["x"].dtype == float
     assert built.terms == ("x", "C(i)[1]", "C(i)[2]", "C(i)[3]", "flag", "g[b]", "g[c]", "z")
     frame["flag"] = frame["flag"].astype(object).where(np.arange(SIZE) > 0, None)
-    assert cm.regression(frame, "y ~ flag", drop_missing=True).num_dropped == 1
+    assert cm.regression("y ~ flag", frame, drop_missing=True).num_dropped == 1
 
 
 INJECTIONS = [
@@ -195,7 +195,7 @@ def test_no_formula_runs_code(tmp_path, term, side, monkeypatch):
     module = sys.modules["coreset_mcmc.tables.regression"]
     monkeypatch.setattr(module, "build_design", lambda *args: evaluated.append(args))
     with pytest.raises(cm.InputError, match="formula"):
-        cm.regression(FRAME, formula)
+        cm.regression(formula, FRAME)
     assert not evaluated
     assert not mark.exists()
 
@@ -212,7 +212,7 @@ def test_the_environment_holds_nothing_else():
 def test_a_formula_does_not_change_the_table():
     frame = table()
     before = frame.copy(deep=True)
-    cm.regression(frame, "y ~ scale(x) + center(z) + {x ** 2} + np.clip(x, 0, 1)")
+    cm.regression("y ~ scale(x) + center(z) + {x ** 2} + np.clip(x, 0, 1)", frame)
     assert frame.equals(before)
 
 
@@ -263,4 +263,4 @@ def test_as_many_columns_as_allowed():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({f"column_{place}": rng.normal(size=400) for place in range(301)})
     formula = "column_300 ~ " + " + ".join(f"column_{place}" for place in range(300))
-    assert len(cm.regression(frame, formula).terms) == 300
+    assert len(cm.regression(formula, frame).terms) == 300

@@ -22,7 +22,7 @@ FORMULA = "{} ~ x * g + np.log(z) + flag"
 
 
 def build(family: str, right: str = "x * g + np.log(z) + flag", **options) -> Regression:
-    return cm.regression(table(), f"{RESPONSES[family]} ~ {right}", family=family, **options)
+    return cm.regression(f"{RESPONSES[family]} ~ {right}", table(), family=family, **options)
 
 
 def somewhere(built: Regression, seed: int = 0) -> dict:
@@ -117,7 +117,7 @@ def test_given_priors_are_those_of_the_shown_parameters(family):
 
 def test_default_priors_in_words():
     frame = table()
-    built = cm.regression(frame, "y ~ x + flag")
+    built = cm.regression("y ~ x + flag", frame)
     spread = frame["y"].std(ddof=0)
     assert built.priors == {
         "Intercept": f"Normal({frame['y'].mean():.4g}, {2.5 * spread:.4g})",
@@ -125,7 +125,7 @@ def test_default_priors_in_words():
         "flag": f"Normal(0, {2.5 * spread / frame['flag'].std(ddof=0):.4g})",
         "sigma": f"HalfStudentT(4, {spread:.4g})",
     }
-    logit = cm.regression(frame, "success ~ x", family="bernoulli")
+    logit = cm.regression("success ~ x", frame, family="bernoulli")
     share = frame["success"].mean()
     assert logit.priors["Intercept"] == f"Normal({round(np.log(share / (1 - share)))}, 2.5)"
     assert logit.priors["x"] == f"Normal(0, {2.5 / frame['x'].std(ddof=0):.4g})"
@@ -153,8 +153,8 @@ def test_the_posterior_is_that_of_bambi(family):
     formula = f"{left} ~ x * g + flag"
     extra = {"gaussian": ("sigma",), "t": ("sigma", "nu"), "negativebinomial": ("alpha",)}.get(family, ())
     ours = cm.regression(
-        frame,
         formula,
+        frame,
         family=family,
         priors={
             "Intercept": "Normal(1, 2)",
@@ -226,7 +226,7 @@ def test_values_of_the_user_as_a_start(family):
 def test_tables_of_the_same_shape_share_compiled_programs():
     one = build("gaussian")
     shifted = table().assign(x=lambda f: 7 * f["x"] + 1, y=lambda f: 3 - 2 * f["y"])
-    other = cm.regression(shifted, FORMULA.format("y"))
+    other = cm.regression(FORMULA.format("y"), shifted)
     assert other.model is not one.model
     assert other.model.compiled is one.model.compiled
     assert build("gaussian", priors={"x": "Normal(0, 1)"}).model.compiled is not one.model.compiled
@@ -245,7 +245,7 @@ def test_row_numbers_and_notes():
     frame.loc[[2, 5], "x"] = np.nan
     frame.loc[[5, 9], "outcome"] = None
     frame.index = frame.index[::-1]
-    built = cm.regression(frame, "outcome ~ x", family="bernoulli", drop_missing=True)
+    built = cm.regression("outcome ~ x", frame, family="bernoulli", drop_missing=True)
     assert built.num_dropped == 3
     assert built.row_numbers.tolist() == [row for row in range(SIZE) if row not in (2, 5, 9)]
     kept = frame.iloc[built.row_numbers]
@@ -268,12 +268,12 @@ def test_row_numbers_and_notes():
     ],
 )
 def test_two_outcomes(response, expected):
-    built = cm.regression(table(), f"{response} ~ x", family="bernoulli")
+    built = cm.regression(f"{response} ~ x", table(), family="bernoulli")
     np.testing.assert_array_equal(built.data["y"], table()["outcome"] == expected)
 
 
 def test_a_boolean_response():
-    built = cm.regression(table(), "flag ~ x", family="bernoulli")
+    built = cm.regression("flag ~ x", table(), family="bernoulli")
     np.testing.assert_array_equal(built.data["y"], table()["flag"])
 
 
@@ -281,18 +281,18 @@ def test_separation_is_noted():
     frame = table().assign(success=lambda f: (f["x"] > 3).astype(int), count=lambda f: f["count"] * (f["g"] != "b"))
     assert any(
         "each of x parts the two outcomes" in note
-        for note in cm.regression(frame, "success ~ x + z", family="bernoulli").notes
+        for note in cm.regression("success ~ x + z", frame, family="bernoulli").notes
     )
     assert any(
         "each of g[b] parts rows with counts" in note
-        for note in cm.regression(frame, "count ~ x + g", family="poisson").notes
+        for note in cm.regression("count ~ x + g", frame, family="poisson").notes
     )
     assert build("bernoulli", "x + g").notes == ("the success level of outcome is 'yes'",)
 
 
 def test_new_rows_are_transformed_as_the_first():
     formula = "y ~ scale(x) + poly(z, 2) + bs(`my col`, df=5) + g + C(i) + offset(z) + flag"
-    built = cm.regression(table(), formula)
+    built = cm.regression(formula, table())
     some = table().drop(columns="y").iloc[[7, 3, 3]]
     rows = built.new_rows(some)
     np.testing.assert_allclose(rows["x"], built.data["x"][[7, 3, 3]], rtol=1e-9, atol=1e-12)
@@ -342,7 +342,7 @@ def test_a_fit_from_a_formula(family, tmp_path):
     assert posterior["g_dim"].to_numpy().tolist() == ["b"]
     slope = posterior["x"].to_numpy()
     assert slope.mean() == pytest.approx(0.5, abs=5 * slope.std())
-    built = cm.regression(frame, FITTED, family=family)
+    built = cm.regression(FITTED, frame, family=family)
     predicted = fitted.predict(built.new_rows(frame.iloc[:3]), draws=50)["posterior_predictive"]["y"]
     assert predicted.sizes["row"] == 3
     observed = fitted.tree["observed_data"]["y"].to_numpy()

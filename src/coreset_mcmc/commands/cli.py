@@ -106,7 +106,9 @@ def fit_command(
     drop_missing: Annotated[
         bool | None, typer.Option("--drop-missing/--refuse-missing", help="What to do with rows that lack a value.")
     ] = None,
-    coreset_size: Annotated[str | None, typer.Option(help='A number of rows, or "auto" (default).')] = None,
+    coreset_size: Annotated[
+        str | None, typer.Option(help='A number of rows (500, more for many parameters), or "auto".')
+    ] = None,
     kl_target: Annotated[float | None, typer.Option(help='Nats; where "auto" stops (0.05 by default).')] = None,
     method: Annotated[str | None, typer.Option(help="Another method; see 'coreset-mcmc list'.")] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept from each chain (1000).")] = None,

@@ -20,6 +20,7 @@ from typing import Any, get_args, get_type_hints
 import tomli_w
 
 from coreset_mcmc.core.errors import InputError, require, require_count, require_positive
+from coreset_mcmc.methods.registry import DEFAULT_METHOD
 
 AUTO = "auto"
 CONFIG_FILE = "config.toml"
@@ -51,10 +52,11 @@ class ModelPart:
 class CoresetPart:
     """How the coreset is found."""
 
-    size: int | str = AUTO
+    size: int | str | None = None
+    """Rows; left out, as many as ``fit`` takes by default; "auto" for a coreset that grows."""
     kl_target: float = 0.05
     """Nats; with ``size = "auto"`` the coreset grows until the estimated KL is below this."""
-    method: str = "least-squares"
+    method: str = DEFAULT_METHOD.name
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ class Config:
         ):
             require(bool(value.strip()), subject, got="nothing", expected="a value", fix=fix)
         size = self.coreset.size
-        if size != AUTO:
+        if size is not None and size != AUTO:
             require_count("coreset size", size, at_least=1, fix='Pass a number of rows, or "auto".')
         require_positive("kl_target", self.coreset.kl_target)
         sampling = self.sampling

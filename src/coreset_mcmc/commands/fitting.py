@@ -18,7 +18,7 @@ import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 
-from coreset_mcmc.commands.config import AUTO, Config, versions
+from coreset_mcmc.commands.config import Config, versions
 from coreset_mcmc.commands.folder import COMPLETE, INTERRUPTED, RunFolder, locked, new_folder, writing
 from coreset_mcmc.commands.reporting import draw_report, save_predictive
 from coreset_mcmc.commands.summary import print_parameters, print_verdict, summary_of, to_json
@@ -30,8 +30,6 @@ from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.tables import Regression, column_names, digest, read_table, regression
 from coreset_mcmc.tables.formula import read_formula
 from coreset_mcmc.verdict import Trust, trust
-
-DEFAULT_METHOD = "least-squares"
 
 
 def fit_table(console: Console, config: Config, out: Path, *, overwrite: bool = False) -> dict[str, Any]:
@@ -84,6 +82,13 @@ def _check_method(config: Config) -> None:
         expected=f"one of {', '.join(METHODS)}",
         fix="'coreset-mcmc list' says what each is; leave it out for the default.",
     )
+    require(
+        config.coreset.size is None or METHODS[config.coreset.method].uses_coreset_rows,
+        f"--coreset-size {config.coreset.size}",
+        got=f"the method {config.coreset.method}, which has no coreset",
+        expected="a method that chooses rows",
+        fix="Leave --coreset-size out, or choose another --method.",
+    )
 
 
 def _read(config: Config) -> tuple[pd.DataFrame, Config]:
@@ -97,7 +102,7 @@ def _read(config: Config) -> tuple[pd.DataFrame, Config]:
 def _regression(frame: pd.DataFrame, config: Config) -> Regression:
     model = config.model
     return regression(
-        frame, model.formula, family=model.family, priors=model.priors, drop_missing=config.data.drop_missing
+        model.formula, frame, family=model.family, priors=model.priors, drop_missing=config.data.drop_missing
     )
 
 
@@ -137,12 +142,8 @@ def _carry_out(
 
 
 def _fit(config: Config, folder: RunFolder, model: Regression, *, progressbar: bool) -> Fit:
-    method = None if config.coreset.method == DEFAULT_METHOD else METHODS[config.coreset.method]()
-    has_size = method is None or method.uses_coreset_rows
-    size: Any = config.coreset.size if has_size else None
-    if size == AUTO and (method is not None or len(model.row_numbers) < 2):
-        size = None
     sampling = config.sampling
+    size: Any = config.coreset.size
     return fit(
         model.model,
         model.data,
@@ -152,7 +153,7 @@ def _fit(config: Config, folder: RunFolder, model: Regression, *, progressbar: b
         tune=sampling.tune,
         chains=sampling.chains,
         random_seed=sampling.seed,
-        method=method,
+        method=METHODS[config.coreset.method](),
         var_names=list(model.priors),
         progressbar=progressbar,
         checkpoint=folder.checkpoint,

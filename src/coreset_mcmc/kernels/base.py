@@ -52,16 +52,20 @@ class Kernel(ABC):
     """Whether states hold gradients too, so that restarting after a weight update costs an evaluation of its own."""
 
     @abstractmethod
-    def init(self, position: Position, target: CoresetTarget) -> Any:
-        """A state at this position, with whatever is cached evaluated."""
-
-    @abstractmethod
     def step(self, key: Key, state: Any, target: CoresetTarget) -> tuple[Any, KernelInfo]:
         """One move of one chain."""
 
+    def init(self, position: Position, target: CoresetTarget) -> Any:
+        """A state at this position, with whatever is cached evaluated: by default the log-density."""
+        return KernelState(position, target.log_density(position))
+
     def check(self, position: Position, target: CoresetTarget) -> None:
-        """Raise an :class:`~coreset_mcmc.core.errors.InputError` if the kernel cannot sample such positions."""
-        del position, target
+        """Raise an :class:`~coreset_mcmc.core.errors.InputError` if the kernel cannot sample such positions.
+
+        By default those with discrete parts.
+        """
+        del target
+        check_continuous(type(self).__name__, position)
 
 
 def init_chains(kernel: Kernel, positions: Position, target: CoresetTarget) -> Any:

@@ -49,9 +49,6 @@ class GaussianAutoregression(Kernel):
                 fix="Use HitAndRunSlice for other models.",
             )
 
-    def init(self, position: Position, target: CoresetTarget) -> KernelState:
-        return KernelState(position, target.log_density(position))
-
     def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
         mean, variance = coreset_posterior(target.rows, target.weights)
         theta = state.position["theta"]

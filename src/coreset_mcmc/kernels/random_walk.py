@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.errors import require_positive
-from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState, check_continuous
+from coreset_mcmc.core.types import Key, pytree
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState
 from coreset_mcmc.posterior.target import CoresetTarget
 
 
@@ -30,13 +30,6 @@ class RandomWalk(Kernel):
 
     def __post_init__(self) -> None:
         require_positive("RandomWalk scale", self.scale)
-
-    def check(self, position: Position, target: CoresetTarget) -> None:
-        del target
-        check_continuous("RandomWalk", position)
-
-    def init(self, position: Position, target: CoresetTarget) -> KernelState:
-        return KernelState(position, target.log_density(position))
 
     def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
         noise_key, accept_key = jax.random.split(key)

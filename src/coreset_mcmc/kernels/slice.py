@@ -16,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.errors import require, require_count, require_positive
 from coreset_mcmc.core.types import Key, Position, pytree, static
-from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState, check_continuous
+from coreset_mcmc.kernels.base import Kernel, KernelInfo, KernelState
 from coreset_mcmc.kernels.line import num_uniforms, slice_on_line
 from coreset_mcmc.posterior.target import CoresetTarget, move
 
@@ -95,8 +95,7 @@ class HitAndRunSlice(Kernel):
         require_count("num_directions", self.num_directions, at_least=1, fix="Leave it out for one line a step.")
 
     def check(self, position: Position, target: CoresetTarget) -> None:
-        del target
-        check_continuous("HitAndRunSlice", position)
+        super().check(position, target)
         if self.scale is not None:
             dimension = sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
             require(
@@ -106,9 +105,6 @@ class HitAndRunSlice(Kernel):
                 expected=f"shape ({dimension}, {dimension}), a factor of the covariance of the flattened position",
                 fix="Leave it out for directions that are uniform on the sphere.",
             )
-
-    def init(self, position: Position, target: CoresetTarget) -> KernelState:
-        return KernelState(position, target.log_density(position))
 
     def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
         flat, unravel = ravel_pytree(state.position)
@@ -138,13 +134,6 @@ class UnivariateSlice(Kernel):
 
     def __post_init__(self) -> None:
         require_positive("UnivariateSlice width", self.width)
-
-    def check(self, position: Position, target: CoresetTarget) -> None:
-        del target
-        check_continuous("UnivariateSlice", position)
-
-    def init(self, position: Position, target: CoresetTarget) -> KernelState:
-        return KernelState(position, target.log_density(position))
 
     def step(self, key: Key, state: KernelState, target: CoresetTarget) -> tuple[KernelState, KernelInfo]:
         flat, unravel = ravel_pytree(state.position)

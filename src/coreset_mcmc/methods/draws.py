@@ -7,11 +7,23 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.kernels.base import Kernel, step_chains
 from coreset_mcmc.methods.sampling import SamplingInfo, SamplingProblem
 from coreset_mcmc.methods.tuned_sampling import TunedSampling, TunedState
 from coreset_mcmc.posterior.target import CoresetTarget
+
+
+def require_equal_shares(num_draws: int, num_chains: int) -> None:
+    """Draws are divided among chains without a rest."""
+    require(
+        num_draws % num_chains == 0,
+        "num_draws",
+        got=num_draws,
+        expected=f"a multiple of the {num_chains} chains",
+        fix="Each chain makes an equal share of the draws.",
+    )
 
 
 class Draws(NamedTuple):

@@ -26,7 +26,7 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
 
 DEFAULT_METHOD = methods.LeastSquares
 
-METHODS: Mapping[str, Callable[..., methods.Method]] = {
+METHODS: Mapping[str, type[methods.Method]] = {
     method.name: method
     for method in (
         methods.AusterityMH,

@@ -82,8 +82,8 @@ class Regression:
 
 
 def regression(
-    frame: pd.DataFrame,
     formula: str,
+    frame: pd.DataFrame,
     *,
     family: str = "gaussian",
     priors: Mapping[str, str] | None = None,
@@ -92,13 +92,20 @@ def regression(
     """A regression by formula.
 
     Args:
-        frame: the table, one row for each observation.
         formula: as in Bambi, such as ``"y ~ x1 * group + np.log(x2)"``, without group-specific terms.
+        frame: the table, one row for each observation.
         family: "gaussian", "bernoulli" (logit), "poisson" (log), "negativebinomial" (log) or "t".
         priors: text such as ``"Normal(0, 1)"`` by the name of a term, "Intercept", "coefficients" (all terms),
             "sigma", "nu" or "alpha"; the others get defaults, see :attr:`Regression.priors`.
         drop_missing: leave out rows with missing values in columns of the formula instead of refusing them.
     """
+    require(
+        not isinstance(formula, pd.DataFrame),
+        "formula",
+        got="a DataFrame",
+        expected="text such as 'y ~ x', and then the table",
+        fix="Exchange the two arguments.",
+    )
     check_frame(frame)
     chosen = family_named(family)
     parsed = read_formula(formula, map(str, frame.columns))
@@ -149,7 +156,7 @@ def from_formula(
     drop_missing: bool = False,
 ) -> Model:
     """The model of :func:`regression` with its rows: ``cm.fit(cm.from_formula("y ~ x", frame))``."""
-    return regression(frame, formula, family=family, priors=priors, drop_missing=drop_missing).model
+    return regression(formula, frame, family=family, priors=priors, drop_missing=drop_missing).model
 
 
 def _values(column: pd.Series) -> Any:

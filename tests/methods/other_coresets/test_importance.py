@@ -13,7 +13,6 @@ from coreset_mcmc.data import to_array_data
 from coreset_mcmc.data.selection import Given
 from coreset_mcmc.driver.run import run
 from coreset_mcmc.kernels import GaussianAutoregression
-from coreset_mcmc.methods.other_coresets import importance
 from coreset_mcmc.methods.other_coresets.importance import (
     ImportanceSampling,
     draw_in_proportion,
@@ -54,14 +53,11 @@ def norms(problem, trained):
         return np.asarray(jax.jit(norms_of_all_rows)(problem, trained.state.positions))
 
 
-def test_norms_are_standard_deviations_over_the_draws(problem, trained, norms, monkeypatch):
+def test_norms_are_standard_deviations_over_the_draws(problem, trained, norms):
     theta = np.asarray(trained.state.positions["theta"])
     rows = np.asarray(problem.data.arrays)
     log_likelihoods = rows @ theta.T - 0.5 * (theta**2).sum(axis=1)
     np.testing.assert_allclose(norms, log_likelihoods.std(axis=1), rtol=1e-8)
-    monkeypatch.setattr(importance, "ROWS_AT_ONCE", 300)
-    in_blocks = norms_of_all_rows(problem, trained.state.positions)
-    np.testing.assert_allclose(in_blocks, norms, rtol=1e-12)
 
 
 @pytest.mark.statistical

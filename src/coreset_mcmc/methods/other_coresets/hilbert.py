@@ -20,11 +20,10 @@ from coreset_mcmc.core.errors import RunError, require_count, require_positive
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained
-from coreset_mcmc.methods.other_coresets.row_vectors import check_rows_and_kernel, draws_at_mode, padded, row_vectors
+from coreset_mcmc.methods.contract import Trained
+from coreset_mcmc.methods.other_coresets.row_vectors import ComparesRows, draws_at_mode, padded, row_vectors
 from coreset_mcmc.methods.sampling import sample_coreset
-from coreset_mcmc.methods.with_kernel import MovesByKernel
-from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState
+from coreset_mcmc.posterior.newton import NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
 
 PARALLEL = 1e-14
@@ -104,7 +103,7 @@ def geodesic_step(target: jax.Array, approximation: jax.Array, direction: jax.Ar
 
 @pytree
 @dataclass(frozen=True)
-class Hilbert(MovesByKernel):
+class Hilbert(ComparesRows):
     """Choose rows greedily so that their weighted log-likelihoods add up to those of all rows.
 
     Args:
@@ -123,31 +122,24 @@ class Hilbert(MovesByKernel):
     max_iterations: int = 200
 
     name = "hilbert"
-    takes_few_steps = True
-    needs = Needs(gradient=True, continuous=True)
 
     def __post_init__(self) -> None:
-        require_count("num_projections", self.num_projections, at_least=2, fix="Leave it out for 200.")
+        super().__post_init__()
         if isinstance(self.num_iterations, int):
             require_count("num_iterations", self.num_iterations, at_least=1, fix="Pass at least the coreset size.")
         require_positive("tolerance", self.tolerance)
-        self._search()
 
     @property
     def max_steps(self) -> int:
         return self.max_iterations + 1 + self.num_iterations
 
-    def check(self, problem: Problem) -> None:
-        check_rows_and_kernel(problem, self.moving_kernel)
-
     def init(self, key: Key, problem: Problem) -> HilbertState:
         del key
-        start = jax.tree.map(lambda leaf: leaf[:1], problem.initial_positions)
         empty = jnp.zeros((problem.coreset_size, self.num_projections), problem.initial_weights.dtype)
         none = jnp.zeros((), jnp.int32)
         return HilbertState(
-            search=self._search().init(problem),
-            positions=jax.tree.map(lambda leaf: jnp.repeat(leaf, self.num_projections, axis=0), start),
+            search=self.search.init(problem),
+            positions=self.repeated_start(problem),
             total=empty[0],
             has_total=jnp.array(False),
             greedy=GreedyState(empty[0], jnp.full(problem.coreset_size, -1, jnp.int32), empty, empty[:, 0], none, none),
@@ -182,11 +174,8 @@ class Hilbert(MovesByKernel):
             return f"{info.newton_decrement[-1]:.2g} sd from the mode"
         return f"{info.num_chosen[-1]} rows, relative error {info.relative_error[-1]:.2g}"
 
-    def _search(self) -> NewtonSearch:
-        return NewtonSearch(self.max_iterations)
-
     def _search_step(self, state: HilbertState, problem: Problem) -> tuple[HilbertState, HilbertInfo]:
-        search, info = self._search().step(state.search, problem)
+        search, info = self.search.step(state.search, problem)
         nothing = jnp.full_like(info.newton_decrement, jnp.nan)
         return state._replace(search=search), HilbertInfo(
             info.newton_decrement, nothing, nothing, state.greedy.num_chosen, info.num_evaluations, info.status

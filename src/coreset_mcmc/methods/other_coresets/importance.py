@@ -15,30 +15,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.core.errors import RunError, require_count
+from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.core.types import Key, Position, pytree, static
+from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Needs, Trained
-from coreset_mcmc.methods.other_coresets.row_vectors import check_rows_and_kernel, draws_at_mode, padded, row_vectors
+from coreset_mcmc.methods.contract import Trained
+from coreset_mcmc.methods.other_coresets.row_vectors import ComparesRows, draws_at_mode, padded, row_vectors
 from coreset_mcmc.methods.sampling import sample_coreset
-from coreset_mcmc.methods.with_kernel import MovesByKernel
-from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState
+from coreset_mcmc.posterior.newton import NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
-
-ROWS_AT_ONCE = 2_048
 
 
 def norms_of_all_rows(problem: Problem, positions: Position) -> jax.Array:
     """sigma (N,): the one thing of size N that is kept."""
-    size = problem.data.size
-    block = min(ROWS_AT_ONCE, size)
 
-    def of_block(start: jax.Array) -> jax.Array:
-        rows = problem.data.take(jnp.minimum(start + jnp.arange(block), size - 1))
+    def of_block(rows: Batch) -> jax.Array:
         return jnp.linalg.norm(row_vectors(problem.model, positions, rows), axis=0)
 
-    return jax.lax.map(of_block, block * jnp.arange(-(-size // block))).reshape(-1)[:size]
+    return problem.data.map_over_rows(of_block)
 
 
 def draw_in_proportion(key: Key, norms: jax.Array, count: int) -> tuple[jax.Array, jax.Array]:
@@ -74,7 +68,7 @@ class ImportanceInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class ImportanceSampling(MovesByKernel):
+class ImportanceSampling(ComparesRows):
     """Draw the rows of the coreset by the norms of their log-likelihoods; there is nothing else to train.
 
     Args:
@@ -88,26 +82,16 @@ class ImportanceSampling(MovesByKernel):
     max_iterations: int = 200
 
     name = "importance-sampling"
-    takes_few_steps = True
-    needs = Needs(gradient=True, continuous=True)
-
-    def __post_init__(self) -> None:
-        require_count("num_projections", self.num_projections, at_least=2, fix="Leave it out for 200.")
-        self._search()
 
     @property
     def max_steps(self) -> int:
         return self.max_iterations + 1
 
-    def check(self, problem: Problem) -> None:
-        check_rows_and_kernel(problem, self.moving_kernel)
-
     def init(self, key: Key, problem: Problem) -> ImportanceState:
         del key
-        start = jax.tree.map(lambda leaf: leaf[:1], problem.initial_positions)
         return ImportanceState(
-            search=self._search().init(problem),
-            positions=jax.tree.map(lambda leaf: jnp.repeat(leaf, self.num_projections, axis=0), start),
+            search=self.search.init(problem),
+            positions=self.repeated_start(problem),
             indices=jnp.zeros(problem.coreset_size, jnp.int32),
             weights=jnp.zeros_like(problem.initial_weights),
             done=jnp.array(False),
@@ -134,11 +118,8 @@ class ImportanceSampling(MovesByKernel):
             return f"{info.newton_decrement[-1]:.2g} sd from the mode"
         return f"estimated KL {info.kl_estimate[-1]:.3g}"
 
-    def _search(self) -> NewtonSearch:
-        return NewtonSearch(self.max_iterations)
-
     def _search_step(self, state: ImportanceState, problem: Problem) -> tuple[ImportanceState, ImportanceInfo]:
-        search, info = self._search().step(state.search, problem)
+        search, info = self.search.step(state.search, problem)
         nothing = jnp.full_like(info.newton_decrement, jnp.nan)
         return state._replace(search=search), ImportanceInfo(
             info.newton_decrement, nothing, info.num_evaluations, info.status

@@ -37,7 +37,7 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains
 from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.projections import NonNegative
-from coreset_mcmc.methods.draws import collect_draws
+from coreset_mcmc.methods.draws import collect_draws, require_equal_shares
 from coreset_mcmc.methods.sampling import sample_coreset
 from coreset_mcmc.methods.sums import centred, full_data_sums, log_likelihood_matrix
 from coreset_mcmc.methods.with_kernel import MovesByKernel
@@ -126,13 +126,7 @@ class QuasiNewton(MovesByKernel):
     def __post_init__(self) -> None:
         require_count("num_chains", self.num_chains, at_least=1, fix="One chain is enough.")
         require_count("num_draws", self.num_draws, at_least=2, fix="A few times the coreset size is a good choice.")
-        require(
-            self.num_draws % self.num_chains == 0,
-            "num_draws",
-            got=self.num_draws,
-            expected=f"a multiple of the {self.num_chains} chains",
-            fix="Each chain makes an equal share of the draws.",
-        )
+        require_equal_shares(self.num_draws, self.num_chains)
         require(
             0 <= self.discard < 1 and self.num_kept >= 2,
             "discard",

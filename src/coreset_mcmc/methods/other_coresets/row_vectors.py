@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.methods.contract import Needs
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
+from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.newton import NewtonSearchState, approximation_at
+from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState, approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
 
@@ -44,13 +46,34 @@ def padded(indices: np.ndarray, weights: np.ndarray, coreset_size: int) -> Selec
     )
 
 
-def check_rows_and_kernel(problem: Problem, kernel: Kernel) -> None:
-    """A coreset needs a size of at least one, and a kernel that can sample its posterior."""
-    require(
-        1 <= problem.coreset_size <= problem.data.size,
-        "coreset_size",
-        got=problem.coreset_size,
-        expected=f"1 to {problem.data.size}, the number of rows of the data",
-        fix="Pass coreset_size to fit.",
-    )
-    kernel.check(problem.position, problem.target(problem.initial_weights))
+class ComparesRows(MovesByKernel):
+    """A construction that finds the mode first, and compares rows at draws of the Gaussian there."""
+
+    num_projections: int
+    max_iterations: int
+
+    needs = Needs(gradient=True, continuous=True)
+    takes_few_steps = True
+
+    def __post_init__(self) -> None:
+        require_count("num_projections", self.num_projections, at_least=2, fix="Leave it out for 200.")
+        NewtonSearch(self.max_iterations)  # refuses what is no number of steps
+
+    def check(self, problem: Problem) -> None:
+        require(
+            1 <= problem.coreset_size <= problem.data.size,
+            "coreset_size",
+            got=problem.coreset_size,
+            expected=f"1 to {problem.data.size}, the number of rows of the data",
+            fix="Pass coreset_size to fit.",
+        )
+        self.moving_kernel.check(problem.position, problem.target(problem.initial_weights))
+
+    @property
+    def search(self) -> NewtonSearch:
+        return NewtonSearch(self.max_iterations)
+
+    def repeated_start(self, problem: Problem) -> Position:
+        """What stands in the place of the draws before there are any."""
+        start = jax.tree.map(lambda leaf: leaf[:1], problem.initial_positions)
+        return jax.tree.map(lambda leaf: jnp.repeat(leaf, self.num_projections, axis=0), start)

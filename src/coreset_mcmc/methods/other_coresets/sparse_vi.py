@@ -30,7 +30,7 @@ from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains, step_
 from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.optimizers import Adam
 from coreset_mcmc.methods.coreset_mcmc.projections import NonNegative
-from coreset_mcmc.methods.draws import collect_draws
+from coreset_mcmc.methods.draws import collect_draws, require_equal_shares
 from coreset_mcmc.methods.sampling import sample_coreset
 from coreset_mcmc.methods.sums import (
     DataSums,
@@ -136,13 +136,7 @@ class SparseVI(MovesByKernel):
             require_count("coreset_size", self.coreset_size, at_least=1, fix="Leave it out for that of the problem.")
         require_count("num_chains", self.num_chains, at_least=2, fix="The gradient is a covariance over chains.")
         require_count("num_draws", self.num_draws, at_least=2, fix="Leave it out for 200.")
-        require(
-            self.num_draws % self.num_chains == 0,
-            "num_draws",
-            got=self.num_draws,
-            expected=f"a multiple of the {self.num_chains} chains",
-            fix="Each chain makes an equal share of the draws.",
-        )
+        require_equal_shares(self.num_draws, self.num_chains)
         require_positive("learning_rate", self.learning_rate)
         if self.subsample_size is not None:
             require_count("subsample_size", self.subsample_size, at_least=2, fix="Use None for all rows.")
