@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,29 @@ def test_imports_point_to_rooms_before():
         and (path.relative_to(PACKAGE).as_posix(), room) not in DOORS
     ]
     assert wrong == []
+
+
+def lengths() -> dict[str, int]:
+    return {path.relative_to(PACKAGE).as_posix(): len(path.read_text().splitlines()) for path in modules()}
+
+
+def test_modules_hold_one_idea():
+    """Small files: half of them have at most 130 lines, none more than 400."""
+    assert statistics.median(lengths().values()) <= 130
+    assert {name: length for name, length in lengths().items() if length > 400} == {}
+
+
+def test_functions_can_be_read_in_one_go():
+    """Sixty lines, besides the signature and the documentation of a front door."""
+    too_long = []
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0]
+                length = node.end_lineno - first.lineno + 1
+                name = f"{path.relative_to(PACKAGE).as_posix()}:{node.lineno} {node.name}"
+                too_long += [f"{name}: {length} lines"] if length > 60 else []
+    assert too_long == []
 
 
 HEAVY = {

@@ -1,0 +1,33 @@
+"""Every file and folder that the documentation names is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "benchmarks").glob("*.md")]
+PLACES = [ROOT, ROOT / "src" / "coreset_mcmc", ROOT / "benchmarks" / "coreset_mcmc_benchmarks", ROOT / "docs"]
+NAMED = re.compile(r"`((?:[\w.-]+/)+[\w.-]*|[\w-]+/[\w/-]+\.(?:py|md|csv))`")
+ROOM = re.compile(r"^\| `(\w+/)` \|", re.MULTILINE)
+
+
+def named_paths(page: Path) -> set[str]:
+    """Words in code spans that look like paths of this project: a Python file, or a folder of it."""
+    found = NAMED.findall(page.read_text(encoding="utf-8"))
+    return {name for name in found if name.endswith(".py") or (name.endswith("/") and page.name == "architecture.md")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_paths_exist(page):
+    missing = [name for name in named_paths(page) if not any((place / name).exists() for place in PLACES)]
+    assert missing == []
+
+
+def test_the_map_names_every_room_in_the_order_of_imports():
+    from tests.test_architecture import ROOMS
+
+    rooms = ROOM.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    assert [name.rstrip("/") for name in rooms] == list(ROOMS)
