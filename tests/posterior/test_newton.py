@@ -15,16 +15,14 @@ from coreset_mcmc.data import to_array_data
 from coreset_mcmc.data.selection import Given
 from coreset_mcmc.models import gaussian_location, linear_regression, logistic_regression, poisson_regression
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.newton import (
-    NewtonSearch,
-    approximation_at,
+from coreset_mcmc.posterior.full import (
     derivatives,
-    find_mode,
     full_log_densities,
     full_log_density,
     num_derivative_evaluations,
     value_and_gradient,
 )
+from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
 NUM_FEATURES = 3

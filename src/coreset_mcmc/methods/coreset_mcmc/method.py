@@ -26,20 +26,14 @@ from coreset_mcmc.kernels.base import Kernel, init_chains, log_density_of, resta
 from coreset_mcmc.kernels.slice import kernel_or_default
 from coreset_mcmc.methods.contract import Needs, Trained
 from coreset_mcmc.methods.coreset_mcmc.epochs import DoublingEpochs
+from coreset_mcmc.methods.coreset_mcmc.gradient import GradientEstimate, estimate_gradient
 from coreset_mcmc.methods.coreset_mcmc.hot_dog import HotDoG
 from coreset_mcmc.methods.coreset_mcmc.hot_start import HotStart
 from coreset_mcmc.methods.coreset_mcmc.minibatch import Minibatches, WithoutReplacement
 from coreset_mcmc.methods.coreset_mcmc.optimizers import Optimizer, as_optimizer
 from coreset_mcmc.methods.coreset_mcmc.projections import FeasibleSet, NonNegative
 from coreset_mcmc.methods.sampling import sample_coreset
-from coreset_mcmc.methods.sums import (
-    DataSums,
-    GradientEstimate,
-    estimate_gradient,
-    full_data_sums,
-    log_likelihood_matrix,
-    minibatch_sums,
-)
+from coreset_mcmc.methods.sums import DataSums, full_data_sums, log_likelihood_matrix, minibatch_sums
 from coreset_mcmc.posterior.problem import Problem
 
 
