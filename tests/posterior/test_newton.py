@@ -1,136 +1,22 @@
-"""The full log-density to second order, the search for its mode, and the Gaussian there."""
+"""The search for the mode of the full posterior, and the Gaussian there."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.data import to_array_data
-from coreset_mcmc.data.selection import Given
-from coreset_mcmc.models import gaussian_location, linear_regression, logistic_regression, poisson_regression
+from coreset_mcmc.models import gaussian_location, poisson_regression
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.newton import (
-    NewtonSearch,
-    approximation_at,
-    derivatives,
-    find_mode,
-    full_log_densities,
-    full_log_density,
+from coreset_mcmc.posterior.full import (
     num_derivative_evaluations,
-    value_and_gradient,
 )
-from coreset_mcmc.posterior.problem import make_problem, starting_positions
-
-NUM_FEATURES = 3
-SIZE = 1_500
+from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode
+from tests.helpers.regressions import MODELS, NUM_FEATURES, make, regression_data, unblocked
 
 find = jax.jit(find_mode)
-
-
-def make(model, data, rows_per_block=2_048):
-    size = jax.tree.leaves(data)[0].shape[0]
-    selected = Given([0]).select(np.random.default_rng(0), data, size, None)
-    blocked = replace(to_array_data(data), rows_per_block=rows_per_block)
-    return make_problem(model, blocked, selected, starting_positions(model, jax.random.key(0), 1))
-
-
-def regression_data(name, size=SIZE):
-    """Features of different scales, and responses that put the mode where the paper's data do."""
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(size, NUM_FEATURES)) * np.array([1.0, 0.1, 5.0])
-    slopes = np.array([1.0, -2.0, 0.3])
-    responses = {
-        "poisson": lambda: rng.poisson(np.maximum(186.0 + 40.0 * x @ slopes, 0.01)).astype(float),
-        "logistic": lambda: (rng.random(size) < 1 / (1 + np.exp(-x @ slopes))).astype(float),
-        "rare": lambda: (np.arange(size) < 5).astype(float),
-        "linear": lambda: x @ slopes + 40.0 * rng.normal(size=size),
-        "linear, little noise": lambda: x @ slopes + 0.01 * rng.normal(size=size),
-    }
-    return {"x": x, "y": responses[name]()}
-
-
-MODELS = {
-    "poisson": poisson_regression,
-    "logistic": logistic_regression,
-    "rare": logistic_regression,
-    "linear": linear_regression,
-    "linear, little noise": linear_regression,
-}
-
-
-def unblocked(problem):
-    """The same log-density written as one sum over all rows, as a function of the flat position."""
-    unravel = ravel_pytree(problem.position)[1]
-
-    def log_density(flat):
-        at = unravel(flat)
-        return problem.model.log_prior(at) + jnp.sum(problem.model.log_likelihood(at, problem.data.arrays))
-
-    return log_density
-
-
-@pytest.fixture(scope="module")
-def blocked():
-    """70 rows in blocks of 16, with a remainder."""
-    with jax.enable_x64(True):
-        return make(linear_regression(NUM_FEATURES), regression_data("linear", size=70), rows_per_block=16)
-
-
-def test_blocks_add_up_to_second_order(blocked, rng):
-    flat = jnp.asarray(rng.normal(size=5))
-    log_density = unblocked(blocked)
-    found = jax.jit(derivatives)(blocked, flat)
-    np.testing.assert_allclose(found.value, log_density(flat), rtol=1e-12)
-    np.testing.assert_allclose(found.gradient, jax.grad(log_density)(flat), rtol=1e-11)
-    np.testing.assert_allclose(found.hessian, jax.hessian(log_density)(flat), rtol=1e-11, atol=1e-9)
-
-
-def test_log_density_can_be_differentiated(blocked, rng):
-    flat, unravel = jnp.asarray(rng.normal(size=5)), ravel_pytree(blocked.position)[1]
-
-    def log_density(at):
-        return 3.0 * full_log_density(blocked.model, blocked.data, at)
-
-    value, gradient = jax.jit(jax.value_and_grad(log_density))(unravel(flat))
-    np.testing.assert_allclose(value, 3.0 * unblocked(blocked)(flat), rtol=1e-12)
-    np.testing.assert_allclose(ravel_pytree(gradient)[0], 3.0 * jax.grad(unblocked(blocked))(flat), rtol=1e-11)
-    same = value_and_gradient(blocked.model, blocked.data, unravel(flat))
-    np.testing.assert_allclose(ravel_pytree(same[1])[0], jax.grad(unblocked(blocked))(flat), rtol=1e-11)
-
-
-def test_several_positions_in_one_pass(blocked, rng):
-    flat = jnp.asarray(rng.normal(size=(4, 5)))
-    unravel = ravel_pytree(blocked.position)[1]
-    together = full_log_densities(blocked.model, blocked.data, jax.vmap(unravel)(flat))
-    np.testing.assert_allclose(together, [unblocked(blocked)(one) for one in flat], rtol=1e-12)
-
-
-def test_nan_is_an_impossible_position(blocked):
-    broken = Model(lambda position: jnp.nan * position, lambda position, batch: jnp.zeros(batch["y"].shape))
-    assert full_log_density(broken, blocked.data, jnp.array(1.0)) == -jnp.inf
-
-
-def temporary_bytes(log_density, size):
-    problem = make(logistic_regression(NUM_FEATURES), regression_data("logistic", size=size), rows_per_block=64)
-    gradient = jax.jit(lambda data, position: jax.grad(lambda at: log_density(problem.model, data, at))(position))
-    return gradient.lower(problem.data, problem.position).compile().memory_analysis().temp_size_in_bytes
-
-
-def in_one_piece(model, data, position):
-    return model.log_prior(position) + jnp.sum(jnp.exp(jnp.sin(model.log_likelihood(position, data.arrays))))
-
-
-def test_memory_of_a_gradient_does_not_grow_with_the_rows():
-    """Residuals of reverse mode live for one block; all rows at once keep residuals of every row."""
-    small, large = 640, 64_000
-    assert temporary_bytes(full_log_density, large) <= temporary_bytes(full_log_density, small) + 1_024
-    assert temporary_bytes(in_one_piece, large) > 8 * large
 
 
 @pytest.fixture(scope="module", params=MODELS)

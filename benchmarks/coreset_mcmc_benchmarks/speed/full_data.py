@@ -15,13 +15,8 @@ from coreset_mcmc.core.status import Status
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.data.selection import Uniform
 from coreset_mcmc.interop.installed import require_library
-from coreset_mcmc.posterior.newton import (
-    LaplaceApproximation,
-    NewtonSearch,
-    approximation_at,
-    find_mode,
-    full_log_density,
-)
+from coreset_mcmc.posterior.full import full_log_density
+from coreset_mcmc.posterior.newton import LaplaceApproximation, NewtonSearch, approximation_at, find_mode
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 from coreset_mcmc_benchmarks.speed.clock import timed
 from coreset_mcmc_benchmarks.speed.effort import MANY_ROWS, Effort

@@ -1,4 +1,4 @@
-"""A few rows that stand for all, each for as many as any other."""
+"""A uniform sample of the rows as a data source: its sums are scaled up to estimate those over all rows."""
 
 from __future__ import annotations
 

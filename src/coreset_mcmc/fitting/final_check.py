@@ -14,8 +14,8 @@ from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.methods.contract import Trained
-from coreset_mcmc.methods.coreset_mcmc.epochs import half_variances
 from coreset_mcmc.methods.law import Law
+from coreset_mcmc.methods.sums import half_variances
 from coreset_mcmc.posterior.problem import Problem, make_problem
 
 FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 25, 200, 50_000_000

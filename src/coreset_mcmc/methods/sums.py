@@ -1,13 +1,8 @@
-"""The unbiased estimate of the gradient of KL(pi_w || pi), equation (4) of the paper.
+"""Log-likelihoods centred over positions, their sums over all rows, and the KL that they estimate.
 
-With chain states theta_1..theta_K, centred log-likelihoods L (K, M) of the coreset rows and centred sums T (K,) over
-the data or a minibatch of S rows scaled by N/S,
-
-    g = L' (L w - T) / (K - 1).
-
-Each row is centred over the chains *before* rows are summed: the sums reach 1e7 while the differences are of order
-one. The same numbers give an estimate of KL near the optimum, half the variance of the residual T - L w over draws of
-pi_w, corrected for the variance that the minibatch adds.
+Each row is centred over the positions *before* rows are summed: the sums reach 1e7 while the differences are of order
+one. With centred log-likelihoods L (J, M) of the coreset rows and centred sums T (J,) over the data, at draws of pi_w,
+half the variance of the residual T - L w estimates KL(pi_w || pi) near the optimum.
 """
 
 from __future__ import annotations
@@ -20,6 +15,7 @@ import jax.numpy as jnp
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.source import DataSource
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.problem import Problem
 
 MAX_CENTRING_MATRIX = 16
 """Up to this many positions the K^2 products for each row cost less than evaluating its log-likelihoods twice."""
@@ -67,20 +63,9 @@ def minibatch_sums(model: Model, positions: Position, batch: Batch, size: int) -
     return DataSums(total=(size / count) * total, variance=size**2 * (1.0 / count - 1.0 / size) * spread)
 
 
-class GradientEstimate(NamedTuple):
-    """Equation (4) and what else the same numbers tell."""
-
-    gradient: jax.Array
-    """g (M,)."""
-    half_variance: jax.Array
-    """Half the variance of T - L w over the K positions: unbiased, close to KL when KL is small, and noisy."""
-
-
-def estimate_gradient(coreset_values: jax.Array, sums: DataSums, weights: jax.Array) -> GradientEstimate:
-    """Equation (4) from coreset log-likelihoods (K, M), centred here, and sums over the data."""
-    values = centred(coreset_values)
-    residual = values @ weights - sums.total
-    freedom = values.shape[0] - 1
-    gradient = residual @ values / freedom
-    half_variance = 0.5 * jnp.sum(residual**2 - sums.variance) / freedom
-    return GradientEstimate(gradient, half_variance)
+def half_variances(problem: Problem, positions: Position, weights: jax.Array) -> jax.Array:
+    """KL estimates (C,) of C candidate weight vectors (C, M) from J positions; costs J passes over the data."""
+    totals = full_data_sums(problem.model, positions, problem.data).total
+    values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
+    residuals = totals - jnp.where(weights != 0, weights, 0.0) @ values.T
+    return 0.5 * jnp.var(residuals, axis=1, ddof=1)

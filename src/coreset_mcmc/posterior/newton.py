@@ -1,19 +1,16 @@
-"""The Gaussian at the mode of the full posterior, in memory that does not grow with the data.
-
-Log-density, gradient and Hessian are sums over rows, so each block of rows is differentiated on its own and only the
-sums are kept. :func:`full_log_density` can be differentiated once, in reverse mode, under the same bound.
+"""The mode of the full posterior, and the Gaussian there.
 
 The mode is found by Newton's method with Levenberg damping: a step solves (A + damping I) x = b in coordinates scaled
 to a unit diagonal, where A is the Hessian of minus the log-density with its eigenvalues made positive, so that every
 step points uphill even where the log-density is not concave. A step that does not rise is not taken and the damping
-grows, twice as fast after each failure in a row (Nielsen 1999). Far starts are then a matter of a few dozen passes.
+grows, twice as fast after each failure in a row (Nielsen 1999). Far starts are then a matter of a few dozen passes
+over the data, whose density and derivatives come from :mod:`coreset_mcmc.posterior.full`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,11 +18,9 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.errors import require_count, require_positive
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.core.types import Batch, Position, pytree
-from coreset_mcmc.data.source import DataSource
-from coreset_mcmc.models.model import Model
+from coreset_mcmc.core.types import pytree
+from coreset_mcmc.posterior.full import Derivatives, derivatives, full_log_density, num_derivative_evaluations
 from coreset_mcmc.posterior.problem import Problem
-from coreset_mcmc.posterior.target import finite_or_impossible
 
 ROUNDING = 1e-12
 """A step may lower the log-density by this fraction of its size: sums over many rows are not more exact than that."""
@@ -34,78 +29,6 @@ SMALLEST_CURVATURE = 1e-12
 """Relative to the diagonal of the Hessian; below it a direction counts as flat."""
 
 INITIAL_DAMPING = 1e-3
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def full_log_density(model: Model, data: DataSource, position: Position) -> jax.Array:
-    """log pi_0(theta) + sum_n l_n(theta) over all rows, with NaN read as -inf."""
-    return finite_or_impossible(model.log_prior(position) + data.sum_over_rows(_block_sum(model, position)))
-
-
-def value_and_gradient(model: Model, data: DataSource, position: Position) -> tuple[jax.Array, Position]:
-    """The full log-density and its gradient, each block of rows differentiated on its own."""
-
-    def of_block(batch: Batch) -> tuple[jax.Array, Position]:
-        return jax.value_and_grad(lambda at: jnp.sum(model.log_likelihood(at, batch)))(position)
-
-    prior = jax.value_and_grad(model.log_prior)(position)
-    value, gradient = jax.tree.map(jnp.add, prior, data.sum_over_rows(of_block))
-    return finite_or_impossible(value), gradient
-
-
-def _forward(model: Model, data: DataSource, position: Position) -> tuple[jax.Array, Position]:
-    return value_and_gradient(model, data, position)
-
-
-def _backward(model: Model, gradient: Position, cotangent: jax.Array) -> tuple[None, Position]:
-    del model
-    return None, jax.tree.map(lambda leaf: cotangent * leaf, gradient)
-
-
-full_log_density.defvjp(_forward, _backward)
-
-
-def full_log_densities(model: Model, data: DataSource, positions: Position) -> jax.Array:
-    """The full log-density (K,) at each of K positions with a leading axis, in one pass over the rows."""
-
-    def of_block(batch: Batch) -> jax.Array:
-        return jax.vmap(lambda position: _block_sum(model, position)(batch))(positions)
-
-    return finite_or_impossible(jax.vmap(model.log_prior)(positions) + data.sum_over_rows(of_block))
-
-
-def _block_sum(model: Model, position: Position) -> Any:
-    return lambda batch: jnp.sum(model.log_likelihood(position, batch))
-
-
-class Derivatives(NamedTuple):
-    """The full log-density at a flat position, to second order."""
-
-    value: jax.Array
-    gradient: jax.Array
-    """(d,)"""
-    hessian: jax.Array
-    """(d, d)"""
-
-
-def derivatives(problem: Problem, flat: jax.Array) -> Derivatives:
-    """Value, gradient and Hessian of the full log-density with respect to the flattened position."""
-    unravel = ravel_pytree(problem.position)[1]
-
-    def to_second_order(function: Any) -> Derivatives:
-        def first_order(at: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            value, gradient = jax.value_and_grad(function)(at)
-            return gradient, (value, gradient)
-
-        hessian, (value, gradient) = jax.jacfwd(first_order, has_aux=True)(flat)
-        return Derivatives(value, gradient, hessian)
-
-    def of_block(batch: Batch) -> Derivatives:
-        return to_second_order(lambda at: _block_sum(problem.model, unravel(at))(batch))
-
-    prior = to_second_order(lambda at: problem.model.log_prior(unravel(at)))
-    total: Derivatives = jax.tree.map(jnp.add, prior, problem.data.sum_over_rows(of_block))
-    return total._replace(value=finite_or_impossible(total.value))
 
 
 @pytree
@@ -248,26 +171,32 @@ def approximation_at(state: NewtonSearchState) -> LaplaceApproximation:
     return LaplaceApproximation(state.position, jnp.linalg.cholesky(root @ root.T), state.derivatives.value)
 
 
-def num_derivative_evaluations(problem: Problem) -> int:
-    """A gradient of each row, and d products of its Hessian with a vector, each about as dear as a gradient."""
-    dimension = sum(leaf.size for leaf in jax.tree.leaves(problem.position))
-    return problem.data.size * (1 + dimension)
-
-
 def newton_decrement(at: Derivatives) -> jax.Array:
     """sqrt(g' (-H)^-1 g), infinite unless the Hessian is negative definite."""
-    _, slopes, spectrum, _ = _scaled_curvature(at)
-    is_peaked = jnp.min(spectrum) > SMALLEST_CURVATURE
-    decrement = jnp.sqrt(jnp.sum(slopes**2 / jnp.where(is_peaked, spectrum, 1.0)))
+    curvature = _scaled_curvature(at)
+    is_peaked = jnp.min(curvature.spectrum) > SMALLEST_CURVATURE
+    decrement = jnp.sqrt(jnp.sum(curvature.slopes**2 / jnp.where(is_peaked, curvature.spectrum, 1.0)))
     return jnp.where(is_peaked & jnp.isfinite(decrement), decrement, jnp.inf)
 
 
-def _scaled_curvature(at: Derivatives) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """Scales of the coordinates; then slopes along, values and vectors of, the spectrum of the scaled minus Hessian."""
+class _Curvature(NamedTuple):
+    """The local quadratic in coordinates in which minus the Hessian has a unit diagonal, along its eigenvectors."""
+
+    scale: jax.Array
+    """(d,): a step x in the scaled coordinates is ``scale * x`` in the original ones."""
+    slopes: jax.Array
+    """(d,): the gradient along each eigenvector."""
+    spectrum: jax.Array
+    """(d,): eigenvalues of the scaled minus Hessian."""
+    vectors: jax.Array
+    """(d, d): its eigenvectors, in columns."""
+
+
+def _scaled_curvature(at: Derivatives) -> _Curvature:
     diagonal = jnp.abs(jnp.diag(at.hessian))
     scale = 1.0 / jnp.sqrt(jnp.maximum(diagonal, SMALLEST_CURVATURE * jnp.maximum(jnp.max(diagonal), 1.0)))
     spectrum, vectors = jnp.linalg.eigh(-at.hessian * scale[:, None] * scale)
-    return scale, (scale * at.gradient) @ vectors, spectrum, vectors
+    return _Curvature(scale, (scale * at.gradient) @ vectors, spectrum, vectors)
 
 
 def _uphill_step(at: Derivatives, damping: jax.Array) -> tuple[jax.Array, jax.Array]:

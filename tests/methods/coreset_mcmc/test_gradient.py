@@ -11,15 +11,9 @@ import pytest
 from scipy import stats
 
 from coreset_mcmc.data import ArrayData
+from coreset_mcmc.methods.coreset_mcmc.gradient import estimate_gradient
 from coreset_mcmc.methods.coreset_mcmc.minibatch import RandomOrderScan, WithoutReplacement
-from coreset_mcmc.methods.sums import (
-    DataSums,
-    centred,
-    estimate_gradient,
-    full_data_sums,
-    log_likelihood_matrix,
-    minibatch_sums,
-)
+from coreset_mcmc.methods.sums import DataSums, centred, full_data_sums, log_likelihood_matrix, minibatch_sums
 from coreset_mcmc.models import gaussian_location, logistic_regression
 from coreset_mcmc.models.gaussian_location import coreset_kl, coreset_kl_gradient, coreset_posterior
 from coreset_mcmc.models.model import Model

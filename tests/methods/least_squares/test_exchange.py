@@ -141,7 +141,7 @@ def test_training_needs_fewer_rows_with_it(monkeypatch):
         return np.median([fit.kl_estimate for fit in fits])
 
     with_exchange = median_estimate(model)
-    monkeypatch.setattr(cm.coresets.least_squares, "exchange_rows", _nothing)
+    monkeypatch.setattr(exchange, "exchange_rows", _nothing)
     twin = replace(model, name="never exchanged")  # compiles programs of its own
     assert with_exchange < 0.5 * median_estimate(twin)
 

@@ -16,8 +16,8 @@ from coreset_mcmc.data import to_array_data
 from coreset_mcmc.data.selection import Given, SelectedRows, Uniform
 from coreset_mcmc.diagnostics.metrics import two_moment_kl, two_moment_kl_floor
 from coreset_mcmc.driver.run import run
-from coreset_mcmc.methods.least_squares import method as least_squares
-from coreset_mcmc.methods.least_squares.method import MOST_DAMPING
+from coreset_mcmc.methods.least_squares import rounds
+from coreset_mcmc.methods.least_squares.equations import MOST_DAMPING
 from coreset_mcmc.methods.least_squares.state import Phase
 from coreset_mcmc.models.gaussian_location import coreset_kl, coreset_posterior
 from coreset_mcmc.posterior.problem import Problem, make_problem, starting_positions
@@ -155,7 +155,7 @@ def test_where_trajectories_fail_slices_go_on(monkeypatch):
 
     Another number of draws than elsewhere compiles programs of its own, in which the threshold is what it is here.
     """
-    monkeypatch.setattr(least_squares, "LEAST_ACCEPTANCE", 1.5)
+    monkeypatch.setattr(rounds, "LEAST_ACCEPTANCE", 1.5)
     problem, phases = gaussian_problem(), []
     method = replace(HOT, num_draws=84)
     training = run(

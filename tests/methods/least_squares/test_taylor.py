@@ -11,13 +11,15 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import coreset_mcmc as cm
+from coreset_mcmc.core.trees import flattened
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.data.sample import UniformSample
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.methods.least_squares.row_sampling import RowSample, sample_rows
-from coreset_mcmc.methods.least_squares.taylor import flattened, remainder_scores, row_remainders, taylor_sums
+from coreset_mcmc.methods.least_squares.taylor import remainder_scores, row_remainders, taylor_sums
 from coreset_mcmc.methods.sums import full_data_sums
-from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, derivatives, find_mode
+from coreset_mcmc.posterior.full import derivatives
+from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 from tests.helpers.problems import NUM_FEATURES, logistic_data
 

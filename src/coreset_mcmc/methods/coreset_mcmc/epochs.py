@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.errors import require_count, require_positive
 from coreset_mcmc.core.types import Position, pytree, static
-from coreset_mcmc.methods.sums import centred, full_data_sums, log_likelihood_matrix
+from coreset_mcmc.methods.sums import half_variances
 from coreset_mcmc.posterior.problem import Problem
 
 IMPROVEMENT = 0.6
@@ -34,14 +34,6 @@ NEAR = 5.0
 """Nats. Above this estimate one stalled epoch is not enough: a sparse regression went from 361 to 225 in one epoch, and
 on to 0.3 in later ones.
 """
-
-
-def half_variances(problem: Problem, positions: Position, weights: jax.Array) -> jax.Array:
-    """KL estimates (C,) of C candidate weight vectors (C, M) from J positions; costs J passes over the data."""
-    totals = full_data_sums(problem.model, positions, problem.data).total
-    values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
-    residuals = totals - jnp.where(weights != 0, weights, 0.0) @ values.T
-    return 0.5 * jnp.var(residuals, axis=1, ddof=1)
 
 
 class EpochState(NamedTuple):

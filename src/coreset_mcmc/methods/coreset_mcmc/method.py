@@ -25,20 +25,14 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains, step_chains
 from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.coreset_mcmc.epochs import DoublingEpochs
+from coreset_mcmc.methods.coreset_mcmc.gradient import GradientEstimate, estimate_gradient
 from coreset_mcmc.methods.coreset_mcmc.hot_dog import HotDoG
 from coreset_mcmc.methods.coreset_mcmc.hot_start import HotStart
 from coreset_mcmc.methods.coreset_mcmc.minibatch import Minibatches, WithoutReplacement
 from coreset_mcmc.methods.coreset_mcmc.optimizers import Optimizer, as_optimizer
 from coreset_mcmc.methods.coreset_mcmc.projections import FeasibleSet, NonNegative
 from coreset_mcmc.methods.sampling import sample_coreset
-from coreset_mcmc.methods.sums import (
-    DataSums,
-    GradientEstimate,
-    estimate_gradient,
-    full_data_sums,
-    log_likelihood_matrix,
-    minibatch_sums,
-)
+from coreset_mcmc.methods.sums import DataSums, full_data_sums, log_likelihood_matrix, minibatch_sums
 from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 

@@ -23,13 +23,13 @@ from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
 from coreset_mcmc.methods.law import Law
+from coreset_mcmc.posterior.full import full_log_densities
 from coreset_mcmc.posterior.newton import (
     LaplaceApproximation,
     NewtonSearch,
     NewtonSearchInfo,
     NewtonSearchState,
     approximation_at,
-    full_log_densities,
     newton_decrement,
 )
 from coreset_mcmc.posterior.problem import Problem

@@ -29,13 +29,8 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.sampling import SamplingInfo, SamplingState
-from coreset_mcmc.posterior.newton import (
-    NewtonSearch,
-    NewtonSearchInfo,
-    NewtonSearchState,
-    approximation_at,
-    full_log_density,
-)
+from coreset_mcmc.posterior.full import full_log_density
+from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState, approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
 INITIAL_STEP_SIZE = 1.0

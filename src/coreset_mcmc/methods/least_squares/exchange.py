@@ -23,8 +23,9 @@ import jax.numpy as jnp
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.shuffle import without_replacement
-from coreset_mcmc.methods.least_squares.equations import Window, along
+from coreset_mcmc.methods.least_squares.equations import Window, along, relative_change, solve
 from coreset_mcmc.methods.least_squares.row_sampling import sample_rows
+from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, nothing_learned
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
 from coreset_mcmc.posterior.problem import Problem
 
@@ -36,6 +37,25 @@ MOST_CANDIDATES = 131_072
 
 MOST_EXCHANGED = 0.25
 """Of the rows of a coreset, at once."""
+
+
+def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_second: jax.Array) -> Stepped:
+    """A step of training: rows without weight make room for rows that the best window misses, and a solve weighs them.
+
+    ``is_second`` (J,) marks the draws of the window that may come from another posterior than the rest.
+    """
+    made = exchange_rows(key, problem, state.best_weights, state.best_window, state.best_draws, is_second)
+    solved = solve(made.window, state.best_weights, state.damping)
+    moved = state._replace(
+        phase=jnp.asarray(Phase.ROUNDS, jnp.int32),
+        indices=made.indices,
+        rows=made.rows,
+        weights=solved.weights,
+        best_window=made.window,
+        damping=solved.ridge,
+    )
+    info = nothing_learned(moved, jnp.asarray(jnp.nan), jnp.asarray(made.num_evaluations, jnp.int64))
+    return moved, info._replace(weight_change=relative_change(moved.weights, state.best_weights))
 
 
 class Exchanged(NamedTuple):
@@ -89,7 +109,7 @@ def exchange_rows(
 
 
 def centred_within(is_second: jax.Array, side: jax.Array, window: Window) -> jax.Array:
-    """One side of the equations, (J,) or (J, M), centred within each kind; those that say nothing stay so."""
+    """One side of the equations, (J,) or (J, M), centred within each kind; equations 0 w = 0 stay as they are."""
     says_something = jnp.any(window.values != 0, axis=1)
     groups = jnp.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
     means = groups @ side / along(jnp.maximum(jnp.sum(groups, axis=1), 1.0), side)

@@ -23,15 +23,19 @@ MAX_POOR_EXCHANGES = 5
 """Exchanges in a row that may fail to bring down the number of wrong coordinates."""
 
 ROUNDING = 1e-12
-"""How far below zero, relative to the largest coordinate or slope, still counts as zero."""
+"""Negative numbers closer to zero than this are rounding errors and count as zero.
+
+Coordinates are compared with the largest coordinate, slopes with the largest entry of the right-hand side.
+"""
 
 
 class Solution(NamedTuple):
-    """The minimiser, and the ridge for which it is one; if ``max_iterations`` ended the search it is close to one."""
+    """Weights, and the ridge of the problem that they solve."""
 
     weights: jax.Array
-    """(M,)"""
+    """(M,): the minimiser, or an approximation to it if ``max_iterations`` ended the search."""
     ridge: jax.Array
+    """The one asked for, or a larger one if exchanges went round in circles."""
 
 
 class _Pivoting(NamedTuple):

@@ -30,12 +30,13 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from coreset_mcmc.core.trees import flattened
 from coreset_mcmc.core.types import Batch, Position, pytree
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.methods.least_squares.row_sampling import RowSample
 from coreset_mcmc.methods.sums import DataSums, centred, log_likelihood_matrix
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.newton import Derivatives
+from coreset_mcmc.posterior.full import Derivatives
 from coreset_mcmc.posterior.problem import Problem
 
 NUM_SCORING_DRAWS = 8
@@ -89,11 +90,6 @@ class TaylorSums:
         middle = terms @ chance / jnp.maximum(jnp.sum(chance), jnp.finfo(chance.dtype).tiny)
         count = self.probabilities.size
         return (terms - middle[:, None]) ** 2 @ chance * count / max(count - 1, 1)
-
-
-def flattened(positions: Position) -> jax.Array:
-    """Positions with a leading axis as rows (K, d)."""
-    return jax.vmap(lambda position: ravel_pytree(position)[0])(positions)
 
 
 def row_remainders(

@@ -28,18 +28,12 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.kernels.base import Kernel, init_chains, restart_chains, step_chains
 from coreset_mcmc.methods.contract import Trained
+from coreset_mcmc.methods.coreset_mcmc.gradient import estimate_gradient
 from coreset_mcmc.methods.coreset_mcmc.optimizers import Adam
 from coreset_mcmc.methods.coreset_mcmc.projections import NonNegative
 from coreset_mcmc.methods.draws import collect_draws, require_equal_shares
 from coreset_mcmc.methods.sampling import sample_coreset
-from coreset_mcmc.methods.sums import (
-    DataSums,
-    centred,
-    estimate_gradient,
-    full_data_sums,
-    log_likelihood_matrix,
-    minibatch_sums,
-)
+from coreset_mcmc.methods.sums import DataSums, centred, full_data_sums, log_likelihood_matrix, minibatch_sums
 from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.target import CoresetTarget
