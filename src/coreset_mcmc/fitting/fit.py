@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count, require_positive
-from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.data import ArrayData, to_array_data, to_batch
 from coreset_mcmc.data.selection import SelectedRows, Selection, Uniform
@@ -37,7 +37,6 @@ from coreset_mcmc.methods import LeastSquares, SparseVI
 from coreset_mcmc.methods.contract import Method, check_needs
 from coreset_mcmc.methods.registry import methods_that_work
 from coreset_mcmc.methods.sampling import SamplesCoreset
-from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.user_scale import shown_names
 from coreset_mcmc.posterior.problem import Problem, check_model, make_problem, starting_positions
@@ -53,8 +52,7 @@ RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals"
 """Options that a fit remembers besides the number of rows, so that another one like it can be made."""
 
 
-@double_precision
-@users_errors()
+@entry_point
 def fit(
     model: Model,
     data: Any = None,
