@@ -50,7 +50,7 @@ def try_out(bound: BoundModel, rows: Mapping[str, Any]) -> tuple[str, ...]:
             "out. Compute them from fit.predict or from the draws.",
             stacklevel=3,
         )
-    return tuple(name for name in known if name not in dropped)
+    return tuple(name for name in bound.structure.other_deterministics if name not in dropped)
 
 
 def _shared(
