@@ -408,7 +408,7 @@ def test_posterior_is_that_of_numpyros_own_nuts(fitted):
 def test_predictions_and_loo_of_all_rows(fitted):
     """Coverage and the number of effective parameters are what they must be, within five standard errors.
 
-    Of 50 draws the quantile 0.055 lies at 1 + 0.055 * 49 of the 51 gaps between them; with as much at the other end, the
+    Of 50 draws the quantile 0.055 lies at 1 + 0.055 * 49 of the 51 gaps between them; with as much at the other end the
     rest is the chance of a row to be inside. The number of rows inside is binomial.
 
     The intercepts and slopes of 5 patients and the spread are 11 parameters that the data know. Leave-one-out adds up
