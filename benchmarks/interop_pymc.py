@@ -31,7 +31,7 @@ import pymc as pm  # noqa: E402
 import pymc_models  # noqa: E402
 
 import coreset_mcmc as cm  # noqa: E402
-from coreset_mcmc.interop.pymc.row_checks import random_positions  # noqa: E402
+from coreset_mcmc.models.independence import random_positions  # noqa: E402
 
 HEADER = (
     "| model | rows | M | parameters | totals differ by (relative) | estimated KL | largest shift (sd) | "

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.interop.pymc.row_checks import random_positions
+from coreset_mcmc.models.independence import random_positions
 
 bmb = pytest.importorskip("bambi", reason="needs Bambi: pip install coreset-mcmc[bambi]")
 from tests.helpers.bambi_models import MODELS  # noqa: E402

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.interop.pymc.row_checks import random_positions
+from coreset_mcmc.models.independence import random_positions
 
 pm = pytest.importorskip("pymc", reason="needs PyMC: pip install coreset-mcmc[pymc]")
 import pytensor.tensor as pt  # noqa: E402
@@ -332,10 +332,10 @@ def nothing_observed():
         (imputed, "missing values in the observed data.*Drop the rows"),
         (latent_rows, "'rate'.*one value for each of the 60 rows.*integrate such latents out"),
         (random_walk, "'steps'.*almost as many values as there are rows"),
-        (autoregression, r"shape \(\) for 60 rows.*one row of each independent unit"),
-        (cumulative, "changes when other rows are left out.*cumulative sums"),
-        (centred_inside, "changes when other rows are left out.*a mean as a number"),
-        (gaussian_process, r"shape \(\) for 60 rows.*Gaussian process"),
+        (autoregression, r"shape \(\) for 8 rows.*one row of each independent unit"),
+        (cumulative, "changes with the order of the rows.*cumulative sums"),
+        (centred_inside, "changes with the number or the values of the other rows.*centring"),
+        (gaussian_process, r"shape \(\) for 8 rows.*Gaussian process"),
         (hidden_size, r"fixes their number \(60\)"),
         (discrete, "discrete latent variables.*pm.Mixture"),
         (summed_potential, "'more'.*leave the sum out"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,8 @@ import pytest
 from scipy import stats
 
 import coreset_mcmc as cm
-from coreset_mcmc.models.host import Packing
+from coreset_mcmc.core.entry_point import entry_point
+from coreset_mcmc.models.host import HostFunction, Packing
 from coreset_mcmc.posterior.target import CoresetTarget
 
 RNG = np.random.default_rng(0)
@@ -137,6 +140,63 @@ def test_an_exception_while_running_is_the_users_own(caplog):
         quick_fit(cm.Model.from_callable(log_prior, fails_later, START), method=SMALL)
     assert caught.traceback[-1].name == "fails_later"
     assert caplog.text == ""
+
+
+def test_each_of_two_threads_sees_its_own_exception(caplog):
+    """Both functions are being called when either of them raises."""
+    both_run = threading.Barrier(2, timeout=60)
+
+    def failing(number):
+        def function(position):
+            both_run.wait()
+            raise ZeroDivisionError(f"trouble of thread {number}")
+
+        return jax.jit(HostFunction(function, False, "log_prior(position)"))
+
+    @entry_point
+    def run(function):
+        return jax.block_until_ready(function({"theta": jnp.zeros(2)}))
+
+    with ThreadPoolExecutor(2) as threads:
+        errors = [thread.exception() for thread in [threads.submit(run, failing(number)) for number in range(2)]]
+    assert [str(error) for error in errors] == ["trouble of thread 0", "trouble of thread 1"]
+    assert {type(error) for error in errors} == {ZeroDivisionError}
+    assert caplog.text == ""
+
+
+def test_other_exceptions_of_jax_pass_through_the_entry_point():
+    @entry_point
+    def run():
+        assert jnp.zeros(1).dtype == jnp.float64
+        return jnp.zeros(2) + jnp.zeros(3)
+
+    with pytest.raises(TypeError, match="incompatible shapes"):
+        run()
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+def test_a_special_start_hides_no_dependence(slope):
+    def centred(position, rows):
+        return log_likelihood(position, {**rows, "x": rows["x"] - rows["x"].mean()})
+
+    start = {**START, "beta": np.array([0.5, slope])}
+    with pytest.raises(cm.InputError, match="other rows"):
+        quick_fit(cm.Model.from_callable(log_prior, centred, start))
+
+
+def test_nothing_is_called_outside_the_support():
+    """A position near the start is tried only where the prior allows it."""
+
+    def only_here(position):
+        return 0.0 if np.all(position["beta"] == START["beta"]) else -np.inf
+
+    def raises_elsewhere(position, rows):
+        if np.any(position["beta"] != START["beta"]):
+            raise ArithmeticError
+        return log_likelihood(position, rows)
+
+    model = cm.Model.from_callable(only_here, raises_elsewhere, START)
+    assert model.bind(DATA).name == "black box"
 
 
 @pytest.mark.parametrize(

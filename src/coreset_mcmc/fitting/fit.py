@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
@@ -25,13 +25,11 @@ from coreset_mcmc.fitting.reading import read
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
-from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.fit import Fit
 
 
-@double_precision
-@users_errors()
+@entry_point
 def fit(
     model: Model,
     data: Any = None,

@@ -8,9 +8,7 @@ the user sees that exception. A call costs a few tenths of a millisecond besides
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,12 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.entry_point import UsersError
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.types import Batch, Position
-from coreset_mcmc.models.independence import check_rows_are_independent, first_rows, num_rows_of, some_rows
-
-_raised: list[BaseException] = []
-"""Exceptions of users' functions, raised on a thread of JAX and to be raised again on the user's."""
+from coreset_mcmc.models.independence import check_rows_are_independent, start_and_another
+from coreset_mcmc.models.rows import first_rows, num_rows_of
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,7 @@ class HostFunction:
                 )
             return values.reshape(*outer, *values.shape[1:], 1).view(np.uint32)
         except BaseException as error:
-            _raised.append(error)
-            raise
+            raise UsersError(error) from error
 
     def _rows(self, packs: list[Packing], batches: list[np.ndarray], number: int) -> list[Any]:
         return [pack.unpacked(rows[number]) for pack, rows in zip(packs[1:], batches, strict=True)]
@@ -159,42 +155,20 @@ class Packing:
         return jax.tree.unflatten(self.structure, leaves)
 
 
-@contextmanager
-def users_errors() -> Iterator[None]:
-    """Where compiled code fails because a user's function raised, raise that exception instead of JAX's account."""
-    _raised.clear()
-    logger = logging.getLogger(jax.pure_callback.__module__)
-    logger.addFilter(_is_news)
-    try:
-        yield
-    except Exception as error:
-        if not _raised or error is _raised[0]:
-            raise
-        raise _raised[0] from None
-    finally:
-        _raised.clear()
-        logger.removeFilter(_is_news)
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """JAX logs the exception too; the user is going to see it anyway."""
-    del record
-    return not _raised
-
-
 def try_out(log_prior: HostFunction, log_likelihood: HostFunction, start: Any, batch: Batch) -> None:
     """Call the functions in plain Python before anything is compiled: mistakes show as they would there."""
-    position = jax.tree.map(np.asarray, start(jax.random.key(0)) if callable(start) else start)
-    rows = some_rows(jax.tree.map(np.asarray, batch))
-    host = partial(_on_host, log_likelihood)
-    _on_host(log_prior, position)
-    host(position, first_rows(rows, 1))
-    check_rows_are_independent(host, position, rows, subject=log_likelihood.subject, num_positions=1)
+    given = start(jax.random.key(0)) if callable(start) else start
+    positions = start_and_another(jax.tree.map(_as_float, given))
+    first = jax.tree.map(lambda leaf: leaf[:1], positions)
+    rows = jax.tree.map(_as_float, batch)
+    log_prior.many(first)
+    log_likelihood.many(first, first_rows(rows, 1))
+    is_inside = np.isfinite(log_prior.many(positions)).all()  # a user's function may raise where it has no values
 
+    def evaluate(positions: Position, batches: tuple[Batch, ...]) -> tuple[Any, ...]:
+        return tuple(log_likelihood.many(positions, some) for some in batches)
 
-def _on_host(function: HostFunction, position: Position, *batch: Any) -> np.ndarray:
-    one = jax.tree.map(lambda leaf: np.asarray(_as_float(leaf))[None], position)
-    return function.many(one, *(jax.tree.map(_as_float, rows) for rows in batch))[0]
+    check_rows_are_independent(evaluate, positions if is_inside else first, rows, subject=log_likelihood.subject)
 
 
 def _as_float(leaf: Any) -> np.ndarray:

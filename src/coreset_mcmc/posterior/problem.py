@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.models.host import HostFunction
+from coreset_mcmc.models.independence import check_rows_are_independent, start_and_another, values_on
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -107,6 +110,7 @@ def check_model(model: Model, data: ArrayData, positions: Position) -> None:
     if model.check_data is not None:
         model.check_data(jax.tree.map(np.asarray, data.arrays))
     _check_start_values(model, data, positions)
+    _check_rows(model, data, position)
 
 
 def _shape_of(function: Any, arguments: tuple[Any, ...], subject: str, fix: str) -> tuple[int, ...]:
@@ -163,3 +167,24 @@ def _check_start_values(model: Model, data: ArrayData, positions: Position) -> N
         expected="finite values",
         fix="Check the rows against the support of the likelihood, or pass other initvals.",
     )
+
+
+def _check_rows(model: Model, data: ArrayData, position: Position) -> None:
+    if isinstance(model.log_likelihood, HostFunction):
+        return  # tried out in Python when it was bound to the data
+    check_rows_are_independent(
+        partial(_values_on(), model.compiled or model),
+        start_and_another(position),
+        data.arrays,
+        subject="log_likelihood(position, batch)",
+    )
+
+
+@cache
+def _values_on() -> Any:
+    """Compiled once for a model, however often it is fitted."""
+
+    def values(model: Model, positions: Position, batches: tuple[Batch, ...]) -> tuple[jax.Array, ...]:
+        return values_on(model.log_likelihood, positions, batches)
+
+    return jax.jit(values, static_argnums=0, compiler_options=quick_compilation())

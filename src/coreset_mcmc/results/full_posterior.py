@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require_count
-from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of, thinned
 from coreset_mcmc.driver.run import Run, run
@@ -19,7 +19,6 @@ from coreset_mcmc.kernels.base import check_continuous
 from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.methods.full_data.delayed_acceptance import DelayedAcceptance, ExactProblem
-from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.target import CoresetTarget
 from coreset_mcmc.results.ratios import Ratios, good_shape, ratios_to_full
@@ -34,8 +33,7 @@ class Reweighted(NamedTuple):
     ratios: Ratios
 
 
-@double_precision
-@users_errors()
+@entry_point
 def reweighted(
     model: Model,
     positions: Position,
@@ -65,8 +63,7 @@ def reweighted(
     return Reweighted(jax.tree.map(lambda leaf: np.asarray(leaf)[chosen][None], kept), ratios)
 
 
-@double_precision
-@users_errors()
+@entry_point
 def exact_draws(
     model: Model,
     positions: Position,

@@ -16,11 +16,10 @@ import jax
 import numpy as np
 import xarray
 
+from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require
-from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.blocks import by_blocks, rows_of, thinned
-from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.ratios import good_shape, log_likelihoods, ratios_to_full
 
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData
 
 
-@double_precision
-@users_errors()
+@entry_point
 def loo(
     model: Model,
     positions: Position,

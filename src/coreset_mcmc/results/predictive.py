@@ -11,19 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
+from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.blocks import by_blocks, rows_of, thinned
-from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.models.model import Model
 
 QUANTILES = (0.055, 0.5, 0.945)
 """The median and an interval of 89 %, as in ArviZ."""
 
 
-@double_precision
-@users_errors()
+@entry_point
 def predict(
     model: Model,
     positions: Position,

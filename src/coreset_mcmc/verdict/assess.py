@@ -9,12 +9,11 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count
-from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of, thinned
 from coreset_mcmc.diagnostics.mixing import sampling_quality
-from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
 from coreset_mcmc.verdict import rules
@@ -28,8 +27,7 @@ FEWEST_WITH_MANY_ROWS, MOST_EVALUATIONS = 50, 400_000_000
 """Each draw costs one pass over the data, so there are fewer with very many rows."""
 
 
-@double_precision
-@users_errors()
+@entry_point
 def trust(
     fit: Fit,
     *,

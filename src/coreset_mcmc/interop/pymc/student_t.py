@@ -1,8 +1,8 @@
-"""Log-densities that stay right where PyMC's own lose all digits.
+"""Mends Student's t of PyMC, whose log-density loses all digits with many degrees of freedom.
 
-PyMC subtracts two log-gamma functions in Student's t. Beyond 10^13 degrees of freedom nothing is left of the
-difference, and the rows of a t regression look a thousand nats more likely than they are. A gradient never leads there;
-a slice sampler, which brackets by doubling, looks there and stays.
+PyMC subtracts two log-gamma functions. Beyond 10^13 degrees of freedom nothing is left of the difference, and the rows
+of a t regression look a thousand nats more likely than they are. A gradient never leads there; a slice sampler, which
+brackets by doubling, looks there and stays. Here the difference is a series from 10^6 degrees of freedom on.
 """
 
 from __future__ import annotations

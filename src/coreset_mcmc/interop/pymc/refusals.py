@@ -1,0 +1,132 @@
+"""What a PyMC model must not be, and what to do instead. What the model is has been found elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.interop.installed import require_library
+from coreset_mcmc.interop.pymc.row_sources import Variable
+
+
+def names_of(variables: Iterable[Variable]) -> list[str]:
+    """What the user calls them."""
+    return [variable.name for variable in variables]
+
+
+def check_kind(model: Any) -> None:
+    """A PyMC model of continuous variables without gaps in its data."""
+    require_library("pymc", "from_pymc")
+    import pymc
+
+    require(
+        isinstance(model, pymc.Model),
+        "from_pymc(model)",
+        got=type(model).__name__,
+        expected="a pymc.Model",
+        fix="Pass the object of `with pm.Model() as model:`; a Bambi model goes through cm.from_bambi.",
+    )
+    discrete = names_of(model.rvs_to_values[rv] for rv in model.free_RVs if not _is_continuous(rv))
+    require(
+        not discrete,
+        "PyMC model",
+        got=f"discrete latent variables {discrete}",
+        expected="continuous free variables",
+        fix="Sum them out: pm.Mixture or pm.NormalMixture for cluster labels, pymc_extras.marginalize for others; or "
+        "write log_prior and log_likelihood yourself as a cm.Model, whose positions may be discrete.",
+    )
+    imputed = [rv.name for rv in model.free_RVs if rv.name.endswith("_unobserved")]
+    require(
+        not imputed,
+        "PyMC model",
+        got=f"missing values in the observed data, which PyMC imputes by one latent each ({', '.join(imputed)})",
+        expected="observed values without gaps",
+        fix="Drop the rows with missing values before building the model; given the parameters they carry no "
+        "information on them.",
+    )
+
+
+def _is_continuous(rv: Variable) -> bool:
+    return str(rv.dtype).startswith("float")
+
+
+def check_named_rows(lengths: Mapping[str, int | None], known: Sequence[str]) -> None:
+    """The rows that a user has named: ``lengths`` of their first axes, among the ``known`` terms of the model."""
+    unknown = [name for name in lengths if name not in known]
+    require(
+        bool(lengths) and not unknown,
+        "rows",
+        got=repr(unknown or list(lengths)),
+        expected=f"names of observed variables or potentials, among {list(known)}",
+        fix="Pass those whose first axis counts rows.",
+    )
+    require(
+        len(set(lengths.values())) == 1 and None not in lengths.values(),
+        "rows",
+        got=f"lengths {dict(lengths)}",
+        expected="one common length of the first axis",
+        fix="A potential must not be summed over the rows. Name fewer variables; the others become prior terms.",
+    )
+
+
+def check_lengths(long: Mapping[str, int], potentials: Mapping[str, int | None], candidates: set[int]) -> None:
+    """The number of rows must be clear from the lengths of the observed values, or else of the potentials."""
+    require(
+        len(candidates) > 0,
+        "PyMC model",
+        got="no observed variable and no potential with an axis of rows",
+        expected="one log-likelihood for each row",
+        fix="Give a potential without .sum(), or pass the rows as observed=...",
+    )
+    longest = max(long, key=lambda name: long[name]) if long else "potential"
+    require(
+        len(candidates) == 1,
+        "PyMC model",
+        got=f"observed lengths {dict(long or potentials)}",
+        expected="one number of rows",
+        fix=f"Which of them are the rows? Pass their names, e.g. cm.from_pymc(model, rows={longest!r}); the others "
+        "become prior terms, evaluated in full at every step.",
+    )
+
+
+def check_potential(name: str, length: int | None, size: int, row_names: Sequence[str]) -> None:
+    """A potential that uses data of the rows must be of the rows."""
+    require(
+        length == size,
+        f"potential {name!r}",
+        got=f"data of the {size} rows, but no axis of rows",
+        expected="one value for each row, or no use of the rows",
+        fix="If it sums over the rows, leave the sum out: pm.Potential adds up by itself. If it is no part of the "
+        f"likelihood, name what is: cm.from_pymc(model, rows={list(row_names) or ['...']}).",
+    )
+
+
+def check_no_row_latents(shapes: Mapping[str, tuple[int, ...]], size: int) -> None:
+    """No free variable, of these shapes, with a value for each row."""
+    latents = [name for name, shape in shapes.items() if size in shape]
+    require(
+        not latents,
+        "PyMC model",
+        got=f"free variables {latents} with one value for each of the {size} rows",
+        expected="parameters whose number does not grow with the rows",
+        fix="Sum or integrate such latents out (a Student t instead of a scale for each row, a negative binomial "
+        "instead of a Poisson with a rate for each row, pm.Mixture instead of labels). A state that runs through time "
+        "has no coreset of its time steps; make one row of each independent series.",
+    )
+
+
+def advice_on_sizes(shapes: Mapping[str, tuple[int, ...]], size: int) -> str:
+    """What to do if the model cannot be evaluated on a few of its rows."""
+    near = [name for name, shape in shapes.items() if size - 1 in shape]
+    if near:
+        return (
+            f"The free variables {near} have almost as many values as there are rows ({size}): latents that belong to "
+            "rows, or steps in time. Sum or integrate them out, or make one row of each independent series."
+        )
+    return (
+        f"A size, or an array that the model does not see as data of the rows, fixes their number ({size}). Pass "
+        "arrays to the model as they are, rows along the first axis; take sizes from them, as in x.shape[0]; give "
+        "data to a CustomDist as its arguments. Several rows that depend on each other, as steps in time do, "
+        "must be one row."
+    )
