@@ -104,5 +104,5 @@ def fit(
     reading = read(request)
     fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_once(request, reading)
     for message in [*sampling_warnings(fitted.tree), *coreset_warnings(fitted.kl_estimate)]:
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=3)
     return fitted
