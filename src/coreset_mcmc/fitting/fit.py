@@ -35,13 +35,17 @@ from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.methods import LeastSquares, SparseVI
 from coreset_mcmc.methods.contract import Method, check_needs
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.registry import methods_that_work
 from coreset_mcmc.methods.sampling import SamplesCoreset
 from coreset_mcmc.models.host import users_errors
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.user_scale import shown_names
+from coreset_mcmc.models.with_data import bound, observed_of
 from coreset_mcmc.posterior.problem import Problem, check_model, make_problem, starting_positions
-from coreset_mcmc.results.fit import Fit, bound, build_fit, coreset_of, observed_of
+from coreset_mcmc.results.build import build_fit
+from coreset_mcmc.results.coreset import Coreset
+from coreset_mcmc.results.fit import Fit
 
 DEFAULT_CORESET_SIZE = 500
 """Rows of a coreset, unless there are so many parameters that they call for more."""
@@ -185,16 +189,17 @@ def fit(
             sampling, history = _joined(sampling, trees), _kept(trees, tune)
     if hasattr(trained.sampler, "collect"):
         history = trained.sampler.collect(history)
-    samples_coreset = isinstance(trained.sampler, SamplesCoreset)
-    kl_estimate, check = check_coreset(plan.problem, trained.coreset if samples_coreset else None, history.position)
+    law = _law(trained.sampler, plan.method)
+    kl_estimate, check = check_coreset(plan.problem, trained.coreset if law is Law.CORESET else None, history.position)
     fitted = build_fit(
         pilot=Cost.of(*(plan.pilot.rounds if plan.pilot else ())),
         training=training,
         sampling=sampling,
         history=history,
         check=check,
+        law=law,
         kl_estimate=kl_estimate,
-        coreset=coreset_of(trained.coreset, array_data) if trained.coreset is not None else None,
+        coreset=Coreset.of(trained.coreset, array_data) if trained.coreset is not None else None,
         observed=_observed_rows(model, array_data, trained.coreset),
         model=model,
         data=data,
@@ -204,9 +209,15 @@ def fit(
         coords={**(model.coords or {}), **(coords or {})},
         recipe={name: options[name] for name in RECIPE} | {"coreset_size": len(selected.indices) or None},
     )
-    for message in [*sampling_warnings(fitted.tree), *coreset_warnings(kl_estimate)]:
+    for message in [*sampling_warnings(fitted.tree), *(coreset_warnings(kl_estimate) if law is Law.CORESET else [])]:
         warnings.warn(message, stacklevel=4)
     return fitted
+
+
+def _law(sampler: Any, method: Method) -> Law:
+    if isinstance(sampler, SamplesCoreset):
+        return Law.CORESET
+    return Law.FULL if method.name == "nuts" else Law.APPROXIMATE
 
 
 def _kept(sampling: Run, tune: int) -> Any:
