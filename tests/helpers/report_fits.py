@@ -71,7 +71,8 @@ def made_fit(
     estimate = 0.05 if has_coreset else float("nan")
     settings = {"random_seed": 3, "model": "linear", "method": "least-squares" if has_coreset else "nuts"}
     law = Law.CORESET if has_coreset else Law.FULL
-    return Fit(tree, law=law, kl_estimate=estimate, **costs, settings=settings)
+    names = {name: name for name in posterior}
+    return Fit(tree, law=law, kl_estimate=estimate, **costs, settings=settings, position_names=names)
 
 
 def made_trust(verdict: str = "good", **changes: Any) -> SimpleNamespace:
