@@ -36,8 +36,9 @@ from coreset_mcmc.methods.coreset_mcmc.projections import Affine, Box, NonNegati
 from coreset_mcmc.methods.full_data import NUTS, Laplace
 from coreset_mcmc.methods.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH
 from coreset_mcmc.models.model import ChangeBound, LinearPredictor, Model
+from coreset_mcmc.results.build import load
 from coreset_mcmc.results.coreset import Coreset
-from coreset_mcmc.results.fit import Fit, load
+from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.tables import Regression, from_formula, read_table, regression
 from coreset_mcmc.verdict import Finding, Trust, trust
 

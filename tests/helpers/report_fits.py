@@ -11,9 +11,11 @@ import pandas as pd
 import xarray
 
 from coreset_mcmc.driver.cost import Cost
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.report import Content
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.results.tree import coreset_group
 
 NUM_ROWS = 1_000
 HOSTILE = (
@@ -54,12 +56,12 @@ def made_fit(
     tree["training"] = xarray.DataTree(
         xarray.Dataset({name: ("iteration", np.array(values)) for name, values in history.items()})
     )
-    coreset = None
     if has_coreset:
         rng = np.random.default_rng(1)
         weights = np.where(np.arange(40) < 30, rng.exponential(30.0, size=40), 0.0)
         indices = rng.choice(NUM_ROWS, 40, replace=False)
-        coreset = Coreset(indices, weights, NUM_ROWS, {"x": rng.normal(size=(40, 2)), "y": rng.normal(size=40)})
+        columns = {"x": rng.normal(size=(40, 2)), "y": rng.normal(size=40)}
+        tree["coreset"] = coreset_group(Coreset(indices, weights, NUM_ROWS, columns))
     costs = {
         "pilot": Cost.of(),
         "training": Cost(1.5, 0.5, 5, 50_000, reasons[0]),
@@ -68,7 +70,9 @@ def made_fit(
     }
     estimate = 0.05 if has_coreset else float("nan")
     settings = {"random_seed": 3, "model": "linear", "method": "least-squares" if has_coreset else "nuts"}
-    return Fit(tree, coreset, **costs, kl_estimate=estimate, settings=settings)
+    law = Law.CORESET if has_coreset else Law.FULL
+    names = {name: name for name in posterior}
+    return Fit(tree, law=law, kl_estimate=estimate, **costs, settings=settings, position_names=names)
 
 
 def made_trust(verdict: str = "good", **changes: Any) -> SimpleNamespace:

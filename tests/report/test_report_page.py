@@ -228,7 +228,7 @@ def test_draws_of_a_place_are_those_of_its_row_in_the_summary():
         {"b": normal_draws(2, 3), "a": normal_draws() ** 2}, dims={"b": ["u", "v"]}, coords={"u": ["p", "q"]}
     )
     parameters = Parameters.of(fit)
-    table = arviz_base.dataset_to_dataframe(fit.posterior.to_dataset(), sample_dims=["chain", "draw"])
+    table = arviz_base.dataset_to_dataframe(fit.posterior, sample_dims=["chain", "draw"])
     assert list(table.columns) == list(parameters.summary.index)
     for place in range(parameters.count):
         assert np.array_equal(parameters.draws(place).ravel(), table.iloc[:, place])

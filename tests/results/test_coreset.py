@@ -73,16 +73,40 @@ def test_merging_what_does_not_belong_together_is_refused():
         ONE.merge(cm.Coreset(np.array([0]), np.ones(1), 50, {"z": Y[:1]}), disjoint=True)
 
 
-def test_files_keep_every_bit(tmp_path):
-    again = cm.Coreset.load(ONE.save(tmp_path / "folder" / "coreset.csv"))
+@pytest.mark.parametrize("name", ["coreset.csv", "coreset.parquet"])
+def test_files_keep_every_bit(tmp_path, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    again = cm.Coreset.load(ONE.save(tmp_path / "folder" / name))
     np.testing.assert_array_equal(again.indices, ONE.indices)
     np.testing.assert_array_equal(again.weights, ONE.weights)
     assert again.num_rows == 50
-    for name in ("x", "y"):
-        np.testing.assert_array_equal(again.columns[name], ONE.columns[name])
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    for column in ("x", "y"):
+        np.testing.assert_array_equal(again.columns[column], ONE.columns[column])
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_keep_their_types(tmp_path, suffix):
+    """Missing numbers and words, too."""
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    columns = {
+        "count": np.array([1, 2]), "is_late": np.array([True, False]), "delay": np.array([np.nan, np.inf]),
+        "city": np.array(["Rome", "Oslo"], dtype=object),
+    }  # fmt: skip
+    again = cm.Coreset.load(cm.Coreset(np.array([4, 7]), np.ones(2), 9, columns).save(tmp_path / f"coreset{suffix}"))
+    for column, values in columns.items():
+        np.testing.assert_array_equal(again.columns[column], values)
+        assert again.columns[column].dtype.kind == values.dtype.kind or column == "city"
+
+
+@pytest.mark.parametrize("name", ["other.csv", "other.parquet"])
+def test_other_files_are_refused(tmp_path, name):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    (tmp_path / name).write_text("a,b\n1,2\n")
     with pytest.raises(cm.InputError, match=r"a file that Coreset\.save wrote"):
-        cm.Coreset.load(tmp_path / "other.csv")
+        cm.Coreset.load(tmp_path / name)
 
 
 STAN = """

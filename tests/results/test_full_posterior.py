@@ -11,6 +11,7 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.diagnostics.metrics import min_bulk_ess, two_moment_kl, two_moment_kl_floor
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 
 DIM, SIZE = 2, 400
@@ -53,7 +54,7 @@ def test_exact_draws_have_the_full_posterior_whatever_the_coreset(problem, poor)
     assert draws.shape == (4, 2_000, DIM)
     assert two_moment_kl(draws, mean, covariance) < 8 * two_moment_kl_floor(DIM, min_bulk_ess(draws))
     assert 0.02 < exact.settings["acceptance_rate"] < 0.95
-    assert exact.settings["law"] == "full posterior, exact"
+    assert exact.law is Law.EXACT
     assert "full posterior, exact" in repr(exact)
 
 
@@ -87,16 +88,19 @@ def test_rare_acceptance_is_told(poor, monkeypatch):
 def test_corrected_fits_save_and_load(poor, tmp_path):
     corrected = poor.reweight(draws=100)
     loaded = cm.load(corrected.save(tmp_path / "fit.nc"))
-    assert loaded.settings["law"] == "full posterior, reweighted"
+    assert loaded.law is Law.REWEIGHTED
+    assert loaded.settings == corrected.settings
     np.testing.assert_array_equal(draws_of(loaded), draws_of(corrected))
 
 
 def test_methods_on_all_rows_need_no_correction(problem):
     data, _, _ = problem
-    fitted = cm.fit(cm.models.gaussian_location(DIM), data, method=cm.Laplace(), draws=50, tune=0, progressbar=False)
-    for correct in (fitted.reweight, fitted.exact):
-        with pytest.raises(InputError, match="need no correction"):
-            correct()
+    laws = [(cm.NUTS(), "They need no correction"), (cm.Laplace(), "Nothing here can correct them")]
+    for method, words in laws:
+        fitted = cm.fit(cm.models.gaussian_location(DIM), data, method=method, draws=50, tune=0, progressbar=False)
+        for correct in (fitted.reweight, fitted.exact):
+            with pytest.raises(InputError, match=words):
+                correct()
 
 
 class TestAutomaticSize:

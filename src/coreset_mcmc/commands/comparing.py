@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from coreset_mcmc.commands.folder import RunFolder
-from coreset_mcmc.commands.summary import COLOURS, finite, number
+from coreset_mcmc.commands.summary import COLOURS, beside, shown
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.plain import number, plain
 
 IGNORED = ("made_with",)
 """Settings that say nothing about the model."""
@@ -60,16 +61,18 @@ def comparison(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     shifts = {
         parameter: _shift([table[parameter] for table in tables.values() if parameter in table]) for parameter in names
     }
-    return finite({"settings": settings, "shifts": shifts})
+    return plain({"settings": settings, "shifts": shifts})
 
 
 def _shift(rows: list[Mapping[str, Any]]) -> float:
     """Between the two means that are furthest apart, in the smallest of the standard deviations."""
     if len(rows) < 2:
         return math.nan
-    means = [row["mean"] for row in rows]
-    spread = min(row["sd"] for row in rows)
-    return (max(means) - min(means)) / spread if spread else math.nan
+    means, spreads = ([number(row[name]) for row in rows] for name in ("mean", "sd"))
+    if any(math.isnan(value) for value in (*means, *spreads)):
+        return math.nan
+    distance, spread = max(means) - min(means), min(spreads)
+    return distance / spread if spread else math.inf if distance else 0.0
 
 
 def _flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -92,11 +95,11 @@ def _print_runs(console: Console, summaries: Mapping[str, Mapping[str, Any]]) ->
         verdict = summary["verdict"] or "not checked"
         colour = COLOURS.get(verdict, "white")
         coreset = summary["coreset"] or {}
-        ess = [row["ess_bulk"] for row in summary["parameters"].values() if row.get("ess_bulk") is not None]
+        ess = [number(row["ess_bulk"]) for row in summary["parameters"].values() if row.get("ess_bulk") is not None]
         table.add_row(
             escape(name),
             f"[{colour}]{verdict}[/{colour}]",
-            "" if summary["kl_estimate"] is None else f"{summary['kl_estimate']:.2g}",
+            shown(summary["kl_estimate"], ".2g"),
             f"{coreset['size']:,}" if coreset else "",
             f"{coreset['num_rows']:,}" if coreset else "",
             f"{min(ess):,.0f}" if ess else "",
@@ -126,7 +129,7 @@ def _print_parameters(console: Console, summaries: Mapping[str, Mapping[str, Any
     table.add_column("largest shift (sd)", justify="right")
     for parameter, shift in result["shifts"].items():
         rows = [summary["parameters"].get(parameter) for summary in summaries.values()]
-        cells = [f"{number(row['mean'], row['sd'])} ({number(row['sd'], row['sd'])})" if row else "" for row in rows]
-        table.add_row(escape(parameter), *cells, "" if shift is None else f"{shift:.2f}")
+        cells = [f"{beside(row['mean'], row['sd'])} ({beside(row['sd'], row['sd'])})" if row else "" for row in rows]
+        table.add_row(escape(parameter), *cells, shown(shift, ".2f"))
     console.print(table)
     console.print("A shift below about 0.3 of a standard deviation rarely changes a conclusion.")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder, writing
-from coreset_mcmc.commands.summary import finite
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.plain import strict_json
 from coreset_mcmc.report import Content, PredictiveCheck, require_installed, write_report
-from coreset_mcmc.results.fit import load
+from coreset_mcmc.results.build import load
 from coreset_mcmc.verdict import Trust
 
 
@@ -62,8 +61,7 @@ def draw_report(folder: RunFolder, summary: Mapping[str, Any]) -> Path:
 
 def save_predictive(folder: RunFolder, check: PredictiveCheck) -> None:
     """The few numbers behind the picture of the posterior predictive check."""
-    values = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in asdict(check).items()}
-    folder.write_text(folder.predictive, json.dumps(finite(values)))
+    folder.write_text(folder.predictive, strict_json(check))
 
 
 def load_predictive(folder: RunFolder) -> PredictiveCheck | None:

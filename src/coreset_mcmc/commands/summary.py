@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coreset_mcmc.results.fit import STAGES, Fit
+from coreset_mcmc.core.plain import number, plain, strict_json
+from coreset_mcmc.results.fit import Fit
 
 COLOURS = {"good": "green", "use with care": "yellow", "do not use": "red"}
 MAX_ROWS_SHOWN = 40
@@ -39,7 +38,7 @@ def summary_of(
     settings: Mapping[str, Any],
     total_seconds: float,
 ) -> dict[str, Any]:
-    """What ``summary.json`` holds; numbers that are not finite are null."""
+    """What ``summary.json`` holds: NaN is null, infinities are the words "inf" and "-inf"."""
     table = parameters(fitted, interval)
     coreset = None
     if fitted.has_coreset:
@@ -52,6 +51,7 @@ def summary_of(
     content = {
         "status": status,
         "verdict": trust["verdict"] if trust else None,
+        "law": fitted.law.value,
         "kl_estimate": fitted.kl_estimate,
         "interval": interval,
         "parameters": {str(name): row.to_dict() for name, row in table.iterrows()},
@@ -60,30 +60,19 @@ def summary_of(
         "notes": list(notes),
         "warnings": list(warned),
         "cost": {
-            **{stage: vars(getattr(fitted, stage)) for stage in STAGES},
+            **fitted.costs,
             "passes_over_all_rows": fitted.full_passes,
             "total_seconds": total_seconds,
         },
         "method": dict(fitted.settings),
         "settings": settings,
     }
-    return finite(content)
-
-
-def finite(value: Any) -> Any:
-    """The same with null for numbers that JSON does not know."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return plain(content)
 
 
 def to_json(content: Mapping[str, Any]) -> str:
     """As text that any JSON reader takes."""
-    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return strict_json(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def print_parameters(console: Console, summary: Mapping[str, Any]) -> None:
@@ -96,23 +85,23 @@ def print_parameters(console: Console, summary: Mapping[str, Any]) -> None:
     rows = summary["parameters"]
     for name in list(rows)[:MAX_ROWS_SHOWN]:
         row = rows[name]
-        cells = [number(row.get(key), row.get("sd")) for key in ("mean", "sd", "lower", "upper")]
-        ess = "" if row.get("ess_bulk") is None else f"{row['ess_bulk']:,.0f}"
-        rhat = "" if row.get("r_hat") is None else f"{row['r_hat']:.3f}"
-        table.add_row(escape(name), *cells, ess, rhat)
+        cells = [beside(row.get(key), row.get("sd")) for key in ("mean", "sd", "lower", "upper")]
+        table.add_row(escape(name), *cells, shown(row.get("ess_bulk"), ",.0f"), shown(row.get("r_hat"), ".3f"))
     console.print(table)
     if len(rows) > MAX_ROWS_SHOWN:
         console.print(f"... and {len(rows) - MAX_ROWS_SHOWN:,} more in summary.json.")
 
 
-def number(value: float | None, spread: float | None) -> str:
+def shown(value: float | str | None, form: str) -> str:
+    """A number of a summary in the given form; nothing for one that is not there."""
+    return "" if value is None else format(number(value), form)
+
+
+def beside(value: float | str | None, spread: float | str | None) -> str:
     """As many digits as the spread of the parameter gives a meaning to."""
-    if value is None:
-        return ""
-    if not spread:
-        return f"{value:.4g}"
-    places = 1 - math.floor(math.log10(spread))
-    return f"{value:,.{places}f}" if 0 <= places <= 6 else f"{value:.4g}"
+    width = number(spread)
+    places = 1 - math.floor(math.log10(width)) if math.isfinite(width) and width > 0 else -1
+    return shown(value, f",.{places}f" if 0 <= places <= 6 else ".4g")
 
 
 def print_verdict(console: Console, trust: Mapping[str, Any] | None) -> None:

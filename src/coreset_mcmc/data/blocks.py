@@ -9,23 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.core.errors import require, require_count
-from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data import ArrayData, to_array_data
 
 VALUES_PER_BLOCK = 2**22
 """Numbers of one row and one draw that are held at once: 32 megabytes."""
-
-
-def thinned(positions: Position, draws: int | None) -> Position:
-    """At most ``draws`` evenly spaced draws over all chains, from leaves (chain, draw, ...); None keeps all of them."""
-    flat = jax.tree.map(lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:]), positions)
-    count = jax.tree.leaves(flat)[0].shape[0]
-    if draws is None:
-        return flat
-    require_count("draws", draws, at_least=1, fix="Leave it out for the default.")
-    places = np.linspace(0, count - 1, min(draws, count)).astype(int)
-    return jax.tree.map(lambda leaf: leaf[places], flat)
 
 
 def rows_of(data: Any, subject: str) -> ArrayData:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -63,6 +64,8 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     messages = []
     quality = sampling_quality(tree)
     ess, rhat = quality.ess, quality.rhat
+    if np.isnan(ess):
+        messages.append("No parameter ever moves, so there is no effective sample size. Use another kernel or start.")
     if ess < MIN_ESS_PER_CHAIN * sizes["chain"]:
         factor = int(np.ceil(MIN_ESS_PER_CHAIN * sizes["chain"] / max(ess, 1.0)))
         messages.append(
@@ -82,9 +85,9 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
             "completed: draws avoid a part of the posterior. Use a smaller step, or reparametrise (effects of groups "
             "as mean + scale * standard normal)."
         )
-    if "pareto_k" in tree["sample_stats"]:
-        shape = float(tree["sample_stats"]["pareto_k"].max())
-        if shape > MAX_PARETO_K:
+    if "sample_stats" in tree and "pareto_k" in tree["sample_stats"]:
+        shape = float(tree["sample_stats"]["pareto_k"].max(skipna=False))
+        if not shape <= MAX_PARETO_K:
             messages.append(
                 f"The Pareto k-hat of the importance weights is {shape:.2f}, above {MAX_PARETO_K}: the posterior has "
                 "more in its tails, or elsewhere, than the approximation. Do not use these draws; try method=cm.NUTS()."
@@ -93,9 +96,14 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
 
 
 def coreset_warnings(kl_estimate: float) -> list[str]:
-    """Whether the coreset posterior is too far from the full one to be used without a second thought."""
-    if not kl_estimate > MAX_KL:
+    """Whether the coreset posterior, of which there are draws, is too far from the full one to be used as it is."""
+    if kl_estimate <= MAX_KL:
         return []
+    if not math.isfinite(kl_estimate):
+        return [
+            "The estimated KL from the coreset posterior to the full one is infinite: some draws are impossible under "
+            "rows that are not in the coreset. Use a larger coreset_size."
+        ]
     return [
         f"The estimated KL from the coreset posterior to the full one is {kl_estimate:.3g} nats, above {MAX_KL}: "
         "means may be off by more than a posterior standard deviation. Use a larger coreset_size."

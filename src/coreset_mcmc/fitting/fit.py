@@ -103,6 +103,7 @@ def fit(
     request.check()
     reading = read(request)
     fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_once(request, reading)
-    for message in [*sampling_warnings(fitted.tree), *coreset_warnings(fitted.kl_estimate)]:
+    about_coreset = coreset_warnings(fitted.kl_estimate) if fitted.samples_coreset else []
+    for message in [*sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)
     return fitted

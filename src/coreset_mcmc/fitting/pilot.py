@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.flatten_util import ravel_pytree
 
+from coreset_mcmc.core.trees import dimension, first_position, flat_draws
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.kernels.shape import shrunk_factor
@@ -40,8 +39,8 @@ class Pilot(NamedTuple):
 def run_pilot(problem: Problem, key: Key, *, progressbar: bool = False) -> Pilot:
     """Sample under the initial weights, refining the scale of the directions from round to round."""
     positions = problem.initial_positions
-    dimension = ravel_pytree(positions)[0].size // jax.tree.leaves(positions)[0].shape[0]
-    kernel = HitAndRunSlice(num_directions=dimension, scale=jnp.eye(dimension))
+    num_coordinates = dimension(first_position(positions))
+    kernel = HitAndRunSlice(num_directions=num_coordinates, scale=jnp.eye(num_coordinates))
     rounds: list[Run] = []
     for number, round_key in enumerate(jax.random.split(key, NUM_ROUNDS), start=1):
         sampling = run(
@@ -57,13 +56,7 @@ def run_pilot(problem: Problem, key: Key, *, progressbar: bool = False) -> Pilot
             raise KeyboardInterrupt("interrupted in the pilot run, before there was anything to return")
         positions = sampling.state.chains.position
         kept = flat_draws(sampling.history.position)[DRAWS_PER_ROUND // 2 :]
-        scale = shrunk_factor(jnp.asarray(kept.reshape(-1, dimension)))
+        scale = shrunk_factor(jnp.asarray(kept.reshape(-1, num_coordinates)))
         kernel = replace(kernel, scale=scale)
         rounds.append(sampling)
     return Pilot(positions, scale, rounds)
-
-
-def flat_draws(draws: Position) -> np.ndarray:
-    """Draws (T, K, d) from a pytree with leading step and chain axes."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(draws)]
-    return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=2)

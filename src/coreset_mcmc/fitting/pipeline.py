@@ -13,8 +13,11 @@ from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.fitting.stages import Sampling, Training, sample, train
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.user_scale import shown_names
+from coreset_mcmc.models.with_data import observed_of
 from coreset_mcmc.posterior.problem import make_problem
-from coreset_mcmc.results.fit import Fit, build_fit, coreset_of, observed_of
+from coreset_mcmc.results.build import build_fit
+from coreset_mcmc.results.coreset import Coreset
+from coreset_mcmc.results.fit import Fit
 
 
 def fit_once(request: Request, reading: Reading) -> Fit:
@@ -56,7 +59,7 @@ def assemble(
         check=check.cost,
         kl_estimate=check.kl_estimate,
         law=training.trained.law,
-        coreset=coreset_of(coreset, reading.rows) if coreset is not None else None,
+        coreset=Coreset.of(coreset, reading.rows) if coreset is not None else None,
         observed=_observed_rows(model, reading.rows, coreset),
         model=model,
         data=request.data,

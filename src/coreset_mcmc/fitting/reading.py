@@ -12,8 +12,8 @@ from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.models.with_data import bound
 from coreset_mcmc.posterior.problem import check_model, starting_positions
-from coreset_mcmc.results.fit import bound
 
 
 class Keys(NamedTuple):

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.trees import chain_first, flat_draws, num_positions
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.selection import SelectedRows
@@ -53,8 +54,7 @@ class Mixing(NamedTuple):
 
 def mixing_of(history: Any) -> Mixing:
     """From the info of the kept draws, with leading axes (draw, chain)."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(history.position)]
-    flat = np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=2).swapaxes(0, 1)
+    flat = chain_first(flat_draws(history.position))
     num_draws = flat.shape[1]
     if num_draws < FEWEST_DRAWS:
         return Mixing(float("nan"), num_draws, 0.0)
@@ -77,7 +77,7 @@ def sample_by_trees(
     key: Key, target: CoresetTarget, positions: Position, *, tune: int, draws: int, progressbar: bool
 ) -> Run:
     """NUTS on the coreset from where the chains are; the run's counts and times include its warm-up."""
-    num_chains = jax.tree.leaves(positions)[0].shape[0]
+    num_chains = num_positions(positions)
     rows = ArrayData({"rows": target.rows, "weights": target.weights})
     every_row = SelectedRows(np.arange(rows.size), np.ones(rows.size))
     problem: Problem = make_problem(_with_weights(target.model), rows, every_row, positions)

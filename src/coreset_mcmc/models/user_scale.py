@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.trees import chain_first, first_position, named_leaves, pooled
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.models.model import Model
 
@@ -23,12 +24,6 @@ CHUNK_BYTES = 2**24
 MAX_CHUNK = 1_024
 EXCLUDE = "~"
 """Before a name in ``var_names``: all but this one, as in ArviZ."""
-
-
-def named_leaves(tree: Any, default: str) -> dict[str, Any]:
-    """Leaves by the path of their keys; a bare array is called ``default``."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator=".") or default: leaf for path, leaf in leaves}
 
 
 def shown_names(model: Model, position: Position, var_names: Sequence[str] | str | None = None) -> list[str]:
@@ -58,10 +53,10 @@ def shown(model: Model, position: Position) -> Mapping[str, jax.Array]:
 def shown_draws(model: Model, positions: Position, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Draws, leaves (T, K, ...), as the user knows them, each (K, T, ...) as in ArviZ."""
     if model.constrain is None:
-        values = named_leaves(positions, "theta")
-        return {name: np.swapaxes(np.asarray(values[name]), 0, 1) for name in names}
+        values = named_leaves(chain_first(positions), "theta")
+        return {name: values[name] for name in names}
     num_draws, num_chains = jax.tree.leaves(positions)[0].shape[:2]
-    flat = jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1).reshape(-1, *leaf.shape[2:]), positions)
+    flat = pooled(chain_first(positions))
     function = partial(_values, model, tuple(names))
     chunks = in_chunks(function, flat, num_chains * num_draws, _chunk_size(model, flat, num_chains * num_draws))
     values = jax.tree.map(lambda *parts: np.concatenate(parts), *chunks)
@@ -78,7 +73,7 @@ def _values(model: Model, names: tuple[str, ...], positions: Position) -> dict[s
 
 
 def _chunk_size(model: Model, flat: Position, count: int) -> int:
-    shapes = jax.eval_shape(partial(shown, model), jax.tree.map(lambda leaf: leaf[0], flat))
+    shapes = jax.eval_shape(partial(shown, model), first_position(flat))
     num_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     return int(np.clip(CHUNK_BYTES // max(num_bytes, 1), 1, min(count, MAX_CHUNK)))
 

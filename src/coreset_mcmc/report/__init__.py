@@ -3,6 +3,8 @@
 ``render`` makes the page, ``write_report`` a file of it, and ``predictive_check`` compares the data with data that the
 fitted model makes. Nothing in the page comes from elsewhere: styles and figures are inside, scripts are none, and its
 content security policy lets a browser load nothing.
+
+Here belongs how results look on a page: words, tables, figures. Nothing here judges, samples or reads a run's folder.
 """
 
 from coreset_mcmc.report.content import Content

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
-from coreset_mcmc.report import figures, plots, tables
+from coreset_mcmc.report import figures, tables
 from coreset_mcmc.report.content import Content
+from coreset_mcmc.report.extra import extra
 from coreset_mcmc.report.parameters import Parameters
 from coreset_mcmc.report.svg import settings_for_svg
 from coreset_mcmc.report.verdict import in_plain_words, verdict_of
@@ -22,7 +23,7 @@ LONGEST_NOTE = 2_000
 
 def require_installed() -> None:
     """Raise an error that says how to install what a report needs; call it before the work that a report is about."""
-    plots.import_matplotlib()
+    extra("matplotlib")
     _environment()
 
 
@@ -68,7 +69,6 @@ def _context(content: Content) -> dict[str, Any]:
         "summary": tables.summary(parameters),
         "forest": figures.forest(parameters),
         "num_forest": min(parameters.count, figures.MOST_INTERVALS),
-        "num_panels": len(panels),
         "marginals": figures.marginals(parameters, panels),
         "traces": traces,
         "stride": stride,
@@ -89,8 +89,8 @@ def _context(content: Content) -> dict[str, Any]:
 def _notes(content: Content) -> list[str]:
     """The caller's, and the fit's own warnings that are not among them."""
     notes = [clean(note, LONGEST_NOTE) for note in content.notes]
-    tree = content.fit.tree
-    found = list(coreset_warnings(content.fit.kl_estimate))
+    fit, tree = content.fit, content.fit.tree
+    found = coreset_warnings(fit.kl_estimate) if fit.samples_coreset else []
     if "sample_stats" in tree and "diverging" in tree["sample_stats"]:
         found = [*sampling_warnings(tree), *found]
     return notes + [note for note in (clean(text, LONGEST_NOTE) for text in found) if note not in notes]
@@ -108,15 +108,7 @@ def _coreset_words(fit: Fit) -> str:
 
 def _environment() -> Any:
     """Templates in which everything is escaped unless it is known to be markup of ours."""
-    try:
-        import jinja2  # noqa: PLC0415 - an optional extra, imported when used
-    except ImportError as error:
-        raise InputError(
-            "report",
-            got="no package jinja2",
-            expected="the extra 'report'",
-            fix='Install it: pip install "coreset-mcmc[report]".',
-        ) from error
+    jinja2 = extra("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("coreset_mcmc.report"),
         autoescape=True,

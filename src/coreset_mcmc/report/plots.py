@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.report.extra import extra
 from coreset_mcmc.results.fit import Fit
 
 if TYPE_CHECKING:
@@ -156,23 +156,9 @@ def save_overview(fit: Fit, path: Path, *, variable: str, labels: Mapping[int, s
     return path
 
 
-def import_matplotlib() -> Any:
-    """matplotlib, or an error that says how to install it."""
-    try:
-        import matplotlib  # noqa: PLC0415 - an optional extra, imported when used
-    except ImportError as error:
-        raise InputError(
-            "plots",
-            got="no package matplotlib",
-            expected="the extra 'report'",
-            fix='Install it: pip install "coreset-mcmc[report]".',
-        ) from error
-    return matplotlib
-
-
 def import_pyplot() -> Any:
     """matplotlib's pyplot without a screen."""
-    import_matplotlib().use("agg")
+    extra("matplotlib").use("agg")
     from matplotlib import pyplot  # noqa: PLC0415
 
     return pyplot

@@ -21,7 +21,8 @@ import numpy as np
 
 from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.data import to_batch
-from coreset_mcmc.results.fit import Fit, observed_of
+from coreset_mcmc.models.with_data import observed_of
+from coreset_mcmc.results.fit import Fit
 
 Kind = Literal["continuous", "count", "binary"]
 BAND = (0.055, 0.5, 0.945)

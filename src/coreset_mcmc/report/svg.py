@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-from coreset_mcmc.report.plots import ACCENT, FAINT, INK, PAPER, import_matplotlib
+from coreset_mcmc.report.extra import extra
+from coreset_mcmc.report.plots import ACCENT, FAINT, INK, PAPER
 
 VARIABLES = {INK: "var(--ink)", ACCENT: "var(--accent)", FAINT: "var(--faint)", PAPER: "var(--paper)"}
 SETTINGS = {
@@ -50,7 +51,7 @@ _UNUSED = {"metadata", "style"}
 @contextmanager
 def settings_for_svg() -> Iterator[None]:
     """Figures must be made and written inside; matplotlib's settings are as before afterwards."""
-    matplotlib = import_matplotlib()
+    matplotlib = extra("matplotlib")
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)
@@ -60,7 +61,7 @@ def settings_for_svg() -> Iterator[None]:
 
 def new_figure(width: float, height: float) -> Any:
     """An empty figure whose size is in CSS pixels; it belongs to no window."""
-    import_matplotlib()
+    extra("matplotlib")
     from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
 
     return Figure(figsize=(width / 72.0, height / 72.0))
@@ -69,7 +70,7 @@ def new_figure(width: float, height: float) -> Any:
 def to_svg(figure: Any, *, name: str, label: str) -> str:
     """The figure as an ``<svg>`` element that says what it shows; ``name`` must be unique on the page."""
     file = io.StringIO()
-    matplotlib = import_matplotlib()
+    matplotlib = extra("matplotlib")
     with matplotlib.rc_context({"svg.hashsalt": name}):
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
     root = ElementTree.fromstring(file.getvalue())

@@ -17,7 +17,7 @@ from coreset_mcmc.report.content import Content
 from coreset_mcmc.report.parameters import HIGH, LOW, Parameters
 from coreset_mcmc.report.wording import NOTHING, beside, clean, flattened, number, shown
 from coreset_mcmc.results.coreset import ROW, WEIGHT
-from coreset_mcmc.results.fit import STAGES, Fit
+from coreset_mcmc.results.fit import Fit
 
 MOST_PARAMETERS, MOST_ROWS, MOST_COLUMNS = 300, 20, 12
 STAGE_NAMES = {"pilot": "pilot run", "training": "training", "sampling": "sampling", "check": "final check"}
@@ -93,8 +93,7 @@ def _value(value: object) -> str:
 
 def cost(fit: Fit) -> Table:
     """What each stage took, and all of them."""
-    spent = {STAGE_NAMES[stage]: getattr(fit, stage) for stage in STAGES}
-    spent = {name: part for name, part in spent.items() if part.num_steps or part.num_evaluations}
+    spent = {STAGE_NAMES[stage]: part for stage, part in fit.costs.items() if part.num_steps or part.num_evaluations}
     total = Cost(
         seconds=sum(part.seconds for part in spent.values()),
         compile_seconds=sum(part.compile_seconds for part in spent.values()),
@@ -121,7 +120,7 @@ def cost(fit: Fit) -> Table:
 
 def settings(content: Content) -> Table:
     """The user's settings after those that the fit remembers."""
-    both = {**content.fit.settings, **content.settings}
+    both = {**content.fit.settings, "draws of": content.fit.law.value, **content.settings}
     rows = [[Cell(name), Cell(value)] for name, value in flattened(both)]
     return Table("Settings", ["setting", "value"], rows, frozenset({0, 1}))
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.report.wording import clean, number, shown
 from coreset_mcmc.results.fit import Fit
 
@@ -94,6 +95,8 @@ def _unchecked(fit: Fit) -> Verdict:
             f"nats: as if one parameter were off by {number(math.sqrt(2.0 * max(fit.kl_estimate, 0.0)), 2)} of its "
             "standard deviations."
         )
+    elif fit.samples_coreset:
+        reason += " Some draws are impossible under rows that were not chosen: the distance (KL) is infinite."
     return Verdict("unknown", HEADLINES["unknown"], reason, "Run the checks before you rely on them.", (), "", ())
 
 
@@ -129,6 +132,6 @@ def in_plain_words(fit: Fit) -> str:
         "given weights, so that together they should say nearly the same about the parameters as all rows do (a "
         "coreset)."
     )
-    if "law" in fit.settings:
-        return f"{text} The draws were then brought to all rows ({clean(fit.settings['law'])})."
+    if fit.law in (Law.REWEIGHTED, Law.EXACT):
+        return f"{text} The draws were then brought to all rows ({fit.law.value})."
     return f"{text} The verdict is about how far the results can be taken for those of all rows."

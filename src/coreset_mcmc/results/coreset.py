@@ -15,9 +15,14 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.models.user_scale import named_leaves
+from coreset_mcmc.core.trees import named_leaves
+from coreset_mcmc.data import ArrayData
+from coreset_mcmc.data.selection import SelectedRows
 
 ROW, WEIGHT, NUM_ROWS = "row", "weight", "num_rows"
+PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
+EVERY_BIT: Any = {} if PANDAS >= (3, 1) else {"float_precision": "round_trip"}
+"""Makes ``read_csv`` read numbers to the last bit, which pandas does by itself since 3.1."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,13 @@ class Coreset:
     """N, the number of rows of the data."""
     columns: Mapping[str, np.ndarray]
     """The rows themselves, one array for each column or block of columns."""
+
+    @classmethod
+    def of(cls, selected: SelectedRows, data: ArrayData) -> Coreset:
+        """On the host, with the values of its rows."""
+        rows = data.take(np.asarray(selected.indices))
+        columns = {name: np.asarray(leaf) for name, leaf in named_leaves(rows, "data").items()}
+        return cls(np.asarray(selected.indices), np.asarray(selected.weights), data.size, columns)
 
     @property
     def size(self) -> int:
@@ -135,7 +147,7 @@ class Coreset:
         """Read what :meth:`save` wrote; a block of columns ``x[0], x[1], ...`` becomes one array again."""
         path = Path(path)
         try:
-            table = pd.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+            table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **EVERY_BIT)
             indices, weights, num_rows = (table.pop(name).to_numpy() for name in (ROW, WEIGHT, NUM_ROWS))
         except (OSError, ValueError, KeyError) as error:
             raise InputError(
@@ -151,18 +163,3 @@ class Coreset:
             name: parts[0] if name in table.columns else np.stack(parts, axis=1) for name, parts in blocks.items()
         }
         return cls(indices, weights, int(num_rows[0]), columns)
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    """Numbers to the last bit, which not every version of pandas gives by default."""
-    text = pd.read_csv(path, dtype=str, keep_default_na=False)
-    return pd.DataFrame({name: _parsed(text[name].to_numpy(dtype=str)) for name in text})
-
-
-def _parsed(words: np.ndarray) -> np.ndarray:
-    if set(words) <= {"True", "False"}:
-        return words == "True"
-    try:
-        return words.astype(np.int64)
-    except ValueError:
-        return words.astype(np.float64)

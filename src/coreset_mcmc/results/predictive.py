@@ -13,8 +13,9 @@ import xarray
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.trees import first_position, num_positions, thinned
 from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.blocks import by_blocks, rows_of, thinned
+from coreset_mcmc.data.blocks import by_blocks, rows_of
 from coreset_mcmc.models.model import Model
 
 QUANTILES = (0.055, 0.5, 0.945)
@@ -42,7 +43,7 @@ def predict(
         )
     rows = rows_of(data, "predict")
     kept = thinned(positions, draws)
-    count = jax.tree.leaves(kept)[0].shape[0]
+    count = num_positions(kept)
     key = jax.random.key(random_seed)
     names = _names(model, kept, rows.take(jnp.zeros(1, int)), var_names)
 
@@ -61,7 +62,7 @@ def predict(
 
 def _names(model: Model, positions: Position, row: Batch, var_names: Sequence[str] | str | None) -> tuple[str, ...]:
     assert model.predictive is not None
-    position = jax.tree.map(lambda leaf: leaf[0], positions)
+    position = first_position(positions)
     known = list(jax.eval_shape(model.predictive, jax.random.key(0), position, row))
     if var_names is None:
         return tuple(known)
@@ -81,7 +82,7 @@ def _names(model: Model, positions: Position, row: Batch, var_names: Sequence[st
 def _draw(model: Model, names: tuple[str, ...], key: Key, positions: Position, batch: Batch) -> dict[str, jax.Array]:
     """New responses (S, B, ...) of each draw and row."""
     assert model.predictive is not None
-    count = jax.tree.leaves(positions)[0].shape[0]
+    count = num_positions(positions)
     drawn = jax.vmap(model.predictive, in_axes=(0, 0, None))(jax.random.split(key, count), positions, batch)
     return {name: drawn[name] for name in names}
 

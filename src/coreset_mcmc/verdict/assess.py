@@ -6,19 +6,20 @@ import math
 import time
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count
+from coreset_mcmc.core.trees import num_positions, thinned
 from coreset_mcmc.core.types import Position
-from coreset_mcmc.data.blocks import rows_of, thinned
+from coreset_mcmc.data.blocks import rows_of
 from coreset_mcmc.diagnostics.mixing import sampling_quality
-from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.results.fit import Fit, model_of
 from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
 from coreset_mcmc.verdict import rules
 from coreset_mcmc.verdict.other_draws import without_coreset_draws
-from coreset_mcmc.verdict.refits import Refit, compare, num_parameters, options_of, refit, with_rows
+from coreset_mcmc.verdict.refits import Refit, compare, largest, num_parameters, options_of, refit, with_rows
 from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
 
 FEWEST_DRAWS = 25
@@ -74,8 +75,8 @@ def trust(
     require(isinstance(fit, Fit), "fit", got=type(fit).__name__, expected="a Fit", fix="Pass what cm.fit returned.")
     if not fit.samples_coreset:
         return without_coreset_draws(fit, began)
-    positions = fit.positions()
-    passed = _pass_over_rows(fit, positions, draws)
+    model, positions = model_of(fit), fit.positions()
+    passed = _pass_over_rows(fit, model, positions, draws)
     matters = not passed.kl_estimate <= rules.NEGLIGIBLE
     findings = [
         rules.distance(passed.kl_estimate, passed.num_draws),
@@ -87,7 +88,7 @@ def trust(
         for number in range(1, num_coresets)
     ]
     comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
-    kl_of_others = max((other.fit.kl_estimate for other in others if other.fit is not None), default=math.nan)
+    kl_of_others = largest(other.fit.kl_estimate for other in others if other.fit is not None)
     if others:
         failure = next((other.failure for other in others if other.failure), "")
         findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
@@ -112,7 +113,7 @@ def trust(
         rhat_across_coresets=comparison.rhat,
         largest_shift=comparison.largest_shift,
         effective_rows=effective_rows,
-        size_sensitivity=half.fit.kl_estimate if half.fit is not None else math.nan,
+        size_sensitivity=half.kl_estimate,
         kl_of_others=kl_of_others,
         seconds=time.perf_counter() - began,
         num_evaluations=passed.num_evaluations + sum(made.num_evaluations for made in (*others, half)),
@@ -120,8 +121,7 @@ def trust(
 
 
 def _reserve(half: Refit, half_size: int, *, matters: bool) -> Finding:
-    estimate = half.fit.kl_estimate if half.fit is not None else math.nan
-    return rules.reserve(estimate, half_size, half.failure or "its estimated KL is not finite", matters=matters)
+    return rules.reserve(half.kl_estimate, half_size, half.failure, matters=matters)
 
 
 class PassOverRows(NamedTuple):
@@ -134,25 +134,26 @@ class PassOverRows(NamedTuple):
     num_evaluations: int
 
 
-def _pass_over_rows(fit: Fit, positions: Position, draws: int) -> PassOverRows:
+def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int) -> PassOverRows:
     rows = rows_of(fit.data, "trust")
-    assert fit.model is not None
     kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // rows.size, FEWEST_WITH_MANY_ROWS)))
-    count = jax.tree.leaves(kept)[0].shape[0]
-    log_ratios = log_ratios_to_full(fit.model, kept, rows, fit.coreset.indices, fit.coreset.weights)
+    count = num_positions(kept)
+    log_ratios = log_ratios_to_full(model, kept, rows, fit.coreset.indices, fit.coreset.weights)
     num_evaluations = count * (rows.size + fit.coreset.size)
-    if not np.isfinite(log_ratios).all():
-        return PassOverRows(math.inf, math.inf, math.nan, count, num_evaluations)
     estimate = estimated_kl(log_ratios)
     if count < FEWEST_DRAWS:
         return PassOverRows(estimate, math.nan, math.nan, count, num_evaluations)
     ratios = smoothed(log_ratios)
-    pareto_k = math.inf if math.isnan(ratios.pareto_k) else ratios.pareto_k
-    return PassOverRows(estimate, pareto_k, ratios.effective_size, count, num_evaluations)
+    return PassOverRows(estimate, ratios.pareto_k, ratios.effective_size, count, num_evaluations)
 
 
 def estimated_kl(log_ratios: np.ndarray) -> float:
-    """The larger of half the variance and log mean exp(r) - mean(r); NaN from a single draw."""
+    """The larger of half the variance and log mean exp(r) - mean(r).
+
+    Infinite if a draw is impossible under the full posterior, NaN from a single draw.
+    """
+    if not np.isfinite(log_ratios).all():
+        return math.inf
     if len(log_ratios) < 2:
         return math.nan
     highest = log_ratios.max()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from coreset_mcmc.core.errors import InputError, RunError
+from coreset_mcmc.core.trees import chain_first, named_leaves, pooled
 from coreset_mcmc.core.types import Position
+from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.fitting.fit import fit as fit_again
-from coreset_mcmc.methods.registry import METHODS
-from coreset_mcmc.models.user_scale import named_leaves
-from coreset_mcmc.results.fit import STAGES, Fit
+from coreset_mcmc.methods.contract import Method
+from coreset_mcmc.methods.registry import DEFAULT_METHOD, METHODS
+from coreset_mcmc.results.fit import Fit
 
 
 def options_of(fit: Fit) -> dict[str, Any]:
@@ -27,25 +28,18 @@ def options_of(fit: Fit) -> dict[str, Any]:
     """
     sizes = fit.posterior.sizes
     if fit.recipe is None:
-        name = str(fit.settings["method"])
-        method = None if name == "least-squares" or name not in METHODS else METHODS[name]()
-        return {
-            "coreset_size": fit.coreset.size,
-            "draws": sizes["draw"],
-            "chains": sizes["chain"],
-            "method": method,
-        }
-    if hasattr(fit.recipe["selection"], "indices"):
+        make = METHODS.get(fit.settings["method"], DEFAULT_METHOD)
+        return {"coreset_size": fit.coreset.size, "draws": sizes["draw"], "chains": sizes["chain"], "method": make()}
+    selection: Selection | None = fit.recipe["selection"]
+    if selection is not None and selection.names_rows:
         return {**fit.recipe, "selection": None, "method": None}
     return dict(fit.recipe)
 
 
 def with_rows(options: dict[str, Any], count: int) -> dict[str, Any]:
     """The same options with another number of rows."""
-    method: Any = options.get("method")
-    if getattr(method, "coreset_size", None) is not None:
-        method = replace(method, coreset_size=count)
-    return {**options, "coreset_size": count, "method": method}
+    method: Method | None = options["method"]
+    return {**options, "coreset_size": count, "method": None if method is None else method.resized(count)}
 
 
 class Refit(NamedTuple):
@@ -56,7 +50,17 @@ class Refit(NamedTuple):
 
     @property
     def num_evaluations(self) -> int:
-        return 0 if self.fit is None else sum(getattr(self.fit, stage).num_evaluations for stage in STAGES)
+        return 0 if self.fit is None else self.fit.num_evaluations
+
+    @property
+    def kl_estimate(self) -> float:
+        """Its estimated KL, infinite if that could not be computed; NaN if there is no fit."""
+        return math.nan if self.fit is None else largest([self.fit.kl_estimate])
+
+
+def largest(estimates: Iterable[float]) -> float:
+    """The largest estimated KL; one that is NaN counts as infinite. NaN if there is none."""
+    return max((math.inf if math.isnan(estimate) else estimate for estimate in estimates), default=math.nan)
 
 
 def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progressbar: bool) -> Refit:
@@ -102,7 +106,8 @@ def compare(positions: Sequence[Position]) -> Comparison:
         rhat = np.asarray(array_stats.rhat(groups, chain_axis=0, draw_axis=1))
         spread = np.sqrt(np.mean(np.var(groups, axis=1, ddof=1), axis=0))
         shift = np.ptp(groups.mean(axis=1), axis=0) / spread
-    return Comparison(float(np.max(np.where(np.isnan(rhat), np.inf, rhat))), float(shift.max()), names[shift.argmax()])
+    rhat, shift = (np.where(np.isnan(values), np.inf, values) for values in (rhat, shift))
+    return Comparison(float(rhat.max()), float(shift.max()), names[shift.argmax()])
 
 
 def _columns(positions: Position) -> tuple[list[str], np.ndarray]:
@@ -113,7 +118,8 @@ def _columns(positions: Position) -> tuple[list[str], np.ndarray]:
     for name, leaf in (continuous or leaves).items():
         inner = leaf.shape[2:]
         names += [f"{name}{list(place)}" if inner else name for place in np.ndindex(*inner)]
-        parts.append(np.swapaxes(leaf, 0, 1).reshape(leaf.shape[0] * leaf.shape[1], -1).astype(float))
+        draws = pooled(chain_first(leaf))
+        parts.append(draws.reshape(len(draws), -1).astype(float))
     return names, np.concatenate(parts, axis=1)
 
 

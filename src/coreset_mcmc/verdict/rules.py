@@ -49,6 +49,11 @@ DIVERGING_BAD = 0.05
 LARGER = "Use a larger coreset_size (twice the rows), or correct the draws with fit.reweight() or fit.exact()."
 
 
+def nats(kl_estimate: float) -> str:
+    """A distance in words."""
+    return "infinitely many nats" if math.isinf(kl_estimate) else f"{kl_estimate:.2g} nats"
+
+
 def finding(name: str, value: float, level: str, text: str, remedy: str) -> Finding:
     """A finding whose remedy is dropped if there is nothing to remedy."""
     return Finding(name, value, level, text, "" if level == GOOD else remedy)
@@ -58,6 +63,8 @@ def distance(kl_estimate: float, num_draws: int) -> Finding:
     """The estimated KL."""
     if math.isinf(kl_estimate):
         text = "Some draws are impossible under rows that are not in the coreset: the distance is infinite."
+    elif math.isnan(kl_estimate):
+        text = f"The distance cannot be estimated from so few draws ({num_draws})."
     else:
         meaning = {
             GOOD: "no mean is off by more than 0.45 of its standard deviation",
@@ -83,11 +90,15 @@ def tails(pareto_k: float, effective_draws: float, num_draws: int, *, matters: b
         BAD: "the full posterior has mass where the coreset posterior has almost none; intervals are too short",
     }[level]
     text = (
-        f"The Pareto k-hat of the importance ratios is {pareto_k:.2f}, and {effective_draws:.0f} of {num_draws} draws "
-        f"survive weighting: {meaning}."
+        f"The Pareto k-hat of the importance ratios is {_shape(pareto_k)}, and {effective_draws:.0f} of {num_draws} "
+        f"draws survive weighting: {meaning}."
     )
     remedy = "Use a larger coreset_size, or fit.exact(); fit.reweight() will do only while k-hat is below 0.7."
     return finding("Tail of the importance ratios (k-hat)", pareto_k, level, text, remedy)
+
+
+def _shape(pareto_k: float) -> str:
+    return "infinite" if math.isinf(pareto_k) else f"{pareto_k:.2f}"
 
 
 def agreement(
@@ -105,7 +116,7 @@ def agreement(
         BAD: "the answer depends on which rows were drawn, or each fit found another mode",
     }[level]
     if level == BAD and kl_of_others > KL_BAD:
-        level, meaning = CARE, f"another coreset is {kl_of_others:.2g} nats off, so this size works for some rows only"
+        level, meaning = CARE, f"another coreset is {nats(kl_of_others)} off, so this size works for some rows only"
     text = (
         f"Across {num_coresets} independently drawn coresets of this size R-hat is {rhat:.3f} and a posterior mean "
         f"moves by up to {shift:.2g} standard deviations{f' ({place})' if place else ''}: {meaning}."
@@ -128,7 +139,7 @@ def reserve(half_estimate: float, half_size: int, failure: str, *, matters: bool
         return finding(name, half_estimate, CARE, f"A coreset of half the rows could not be judged: {failure}.", LARGER)
     level = CARE if half_estimate > HALF_CARE and matters else GOOD
     meaning = "there are rows to spare" if half_estimate <= HALF_CARE else "this size is near the edge of what works"
-    text = f"With {half_size} rows the estimated KL is {half_estimate:.2g} nats: {meaning}."
+    text = f"With {half_size} rows the estimated KL is {nats(half_estimate)}: {meaning}."
     return finding(name, half_estimate, level, text, "Use a larger coreset_size.")
 
 

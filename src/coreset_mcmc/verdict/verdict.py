@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from coreset_mcmc.core.plain import plain, record
 
 GOOD, CARE, BAD = "good", "use with care", "do not use"
 LEVELS = (GOOD, CARE, BAD)
@@ -79,22 +81,14 @@ class Trust:
     """Largest estimated KL among the other coresets of the same size."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Values that JSON can hold; numbers that are not finite become None."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {key: plain(item) for key, item in value.items()}
-            if isinstance(value, list | tuple):
-                return [plain(item) for item in value]
-            return None if isinstance(value, float) and not math.isfinite(value) else value
-
-        return plain(asdict(self))
+        """Values that strict JSON can hold: NaN is None, infinities are the words "inf" and "-inf"."""
+        return plain(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Trust:
+    def from_dict(cls, values: Mapping[str, Any]) -> Trust:
         """Back from what :meth:`to_dict` gave."""
-        findings = tuple(Finding(**_with_nan(finding)) for finding in values["findings"])
-        return cls(**{**_with_nan(values), "findings": findings})
+        findings = tuple(record(Finding, finding) for finding in values["findings"])
+        return record(cls, {**values, "findings": findings})
 
     def __str__(self) -> str:
         lines = textwrap.wrap(f"{self.verdict.upper()}: {self.reason}", WIDTH)
@@ -132,7 +126,3 @@ def conclude(findings: Sequence[Finding], summary: str, **numbers: Any) -> Trust
         blind_spots=BLIND_SPOTS,
         **{**nothing, **numbers},
     )
-
-
-def _with_nan(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: math.nan if value is None else value for name, value in values.items()}
