@@ -73,7 +73,7 @@ class Variant:
     @property
     def cost_per_iteration(self) -> float:
         """(M + S) log K, the paper's measure."""
-        return (self.coreset_size + self.subsample_size) * np.log(self.num_chains)
+        return float((self.coreset_size + self.subsample_size) * np.log(self.num_chains))
 
     @property
     def name(self) -> str:
@@ -220,4 +220,4 @@ def heuristic(variant: Variant, iterations: np.ndarray) -> np.ndarray:
     start = np.exp(-2.0 * c * (t**alpha - 1.0) / alpha) * d * SIZE / (2.0 * variant.coreset_size)
     s, k = variant.subsample_size, variant.num_chains
     noise = c * (SIZE - s) * d * (k + d) * (1.0 + (1.0 - alpha) * np.log(t)) / (4.0 * s * (k - 1) * t ** (1.0 - alpha))
-    return start + noise
+    return np.asarray(start + noise)
