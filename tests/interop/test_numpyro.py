@@ -16,7 +16,7 @@ from numpyro.contrib.control_flow import scan
 from numpyro.infer.util import constrain_fn, potential_energy
 
 import coreset_mcmc as cm
-from tests.helpers.numpyro_models import cases, divorce, lung
+from coreset_mcmc_benchmarks.interop.models.numpyro_gallery import cases, divorce, lung
 
 SIZE = 40
 X = np.random.default_rng(0).normal(size=SIZE)

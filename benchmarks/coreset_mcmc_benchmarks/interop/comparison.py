@@ -104,7 +104,7 @@ def compared(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -
 
 
 def page_lines(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """The table of the page; what was not measured is left empty."""
+    """The table of the page; columns that nobody measured are left out."""
 
     def number(row: Mapping[str, str], name: str, form: str) -> str:
         return f"{float(row[name]):{form}}" if row[name] else ""
@@ -126,4 +126,6 @@ def page_lines(rows: Sequence[Mapping[str, str]]) -> list[str]:
         ]
         for row in rows
     ]
-    return table_lines(headings, cells)
+    columns = [(heading, *values) for heading, *values in zip(headings, *cells, strict=True) if any(values)]
+    chosen, *lines = zip(*columns, strict=True)
+    return table_lines(chosen, lines)

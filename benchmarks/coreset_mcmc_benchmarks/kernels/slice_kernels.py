@@ -8,7 +8,8 @@ ends it needs. "without split" runs our kernels on the same model without its li
 what O(M) evaluation along a line saves over a matrix product each time.
 
 Programs are compiled first and chains have settled; the time is the minimum over many short calls, which alternate
-between kernels so that a busy moment of the machine does not fall on one of them alone. --quick has one target, one kernel and few rows.
+between kernels so that a busy moment of the machine does not fall on one of them alone.
+--quick has one target, one kernel and few rows.
 
     coreset-mcmc bench slice-kernels --rows 500
 """
