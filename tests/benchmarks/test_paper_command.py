@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import dataclasses
+import os
 
 import numpy as np
 import pandas as pd
@@ -10,19 +11,23 @@ import pytest
 from typer.testing import CliRunner
 
 from coreset_mcmc.commands import cli
+from coreset_mcmc.commands.terminal import EXIT_USER_ERROR
 from coreset_mcmc.core.errors import InputError, RunError
+from coreset_mcmc.datasets import RegressionData
+from coreset_mcmc.datasets.paper import DATA_VARIABLE
+from coreset_mcmc_benchmarks.paper import cases
 from coreset_mcmc_benchmarks.paper import measure as measuring
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.figures import FIGURES, draw_figures
 from coreset_mcmc_benchmarks.paper.gaussian import FEW_VARIANTS, VARIANTS
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
 from coreset_mcmc_benchmarks.paper.measure import Setup, measure
+from coreset_mcmc_benchmarks.paper.references import Reference
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS, FULL_DATA_RATES, Contestant, Plan, nearest_rate
 from coreset_mcmc_benchmarks.paper.summary import write_summary
-from coreset_mcmc_benchmarks.paper.table import CURVE_FIELDS, CURVES, FIELDS, RUNS, append, missing, read_runs
+from coreset_mcmc_benchmarks.paper.table import curves_table, read_runs, runs_table
 
 runner = CliRunner()
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def test_all_jobs_of_the_paper_are_there_once():
@@ -58,14 +63,16 @@ def row(job, **values):
 
 def test_a_table_knows_what_is_missing(tmp_path):
     jobs = all_jobs(["linear"], ["uniform", "sgld-cv"], [50], 2)
-    append(tmp_path / RUNS, FIELDS, [row(jobs[0], kl=1.0), row(jobs[1], failure="it broke")])
-    assert missing(jobs, tmp_path) == jobs[2:]
+    table = runs_table(tmp_path)
+    table.append(row(jobs[0], kl=1.0), row(jobs[1], failure="it broke"))
+    assert table.missing(jobs) == jobs[2:]
 
 
 def test_a_table_of_another_version_is_refused(tmp_path):
-    (tmp_path / RUNS).write_text("a,b\n1,2\n")
+    table = runs_table(tmp_path)
+    table.path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="columns"):
-        missing([], tmp_path)
+        table.missing([])
 
 
 @pytest.fixture
@@ -83,6 +90,21 @@ def test_a_failed_run_is_a_row_that_says_so(setup, monkeypatch):
     assert made["failure"] == "a chain was lost"
     assert "kl" not in made
     assert points == []
+
+
+def test_counts_of_the_same_shape_run_like_the_authors(setup, monkeypatch, counts_like_the_papers):
+    """The Poisson experiment without the authors' file."""
+    counts = counts_like_the_papers
+    table = RegressionData(counts["x"], counts["y"], tuple(f"x{number}" for number in range(8)))
+    monkeypatch.setattr(cases, "bike_share_counts", lambda folder: table)
+    nothing = np.zeros((0, 0), int)
+    target = Reference("r", np.zeros(9), np.eye(9), nothing, nothing, {})
+    monkeypatch.setattr(measuring, "reference_of", lambda *arguments: target)
+    fast = dataclasses.replace(setup, budget=dataclasses.replace(QUICK, kept=100))
+    made, _ = measure(Job("poisson", "uniform", 50, 1), fast)
+    assert "failure" not in made
+    assert made["rows"] == len(counts["y"])
+    assert np.isfinite(made["kl"])
 
 
 def test_settings_in_a_row_can_be_read(setup):
@@ -104,10 +126,10 @@ def made_up_tables(tmp_path, rng):
             made |= {"js": 0.1, "discrete_ess_per_second": 10.0}
     rows[0] = row(jobs[0], failure="lost")
     rows[1]["kl"] = float("inf")
-    append(tmp_path / RUNS, FIELDS, rows)
+    runs_table(tmp_path).append(*rows)
     for variant in FEW_VARIANTS:
         points = [{"variant": variant.name, "iteration": t, "cost": 10.0 * t, "kl": 100.0 / t} for t in (1, 10, 100)]
-        append(tmp_path / CURVES, CURVE_FIELDS, points)
+        curves_table(tmp_path).append(*points)
     return tmp_path
 
 
@@ -146,16 +168,16 @@ def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeyp
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "poisson_reg.csv").write_text("1\n")
     result = runner.invoke(cli.app, ["bench", "paper", "--quick", "--out", str(tmp_path / "out"), *arguments])
-    assert result.exit_code == cli.EXIT_USER_ERROR
+    assert result.exit_code == EXIT_USER_ERROR
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
 
 
+@pytest.mark.full
 def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(tmp_path):
     """Every experiment, method and figure, small; Poisson only where the authors' file is at hand."""
-    has_counts = (SHARED / "poisson_reg.csv").exists()
-    experiments = [name for name in EXPERIMENTS if name != "poisson" or has_counts]
-    arguments = ["bench", "paper", "--quick", "--workers", "1", "--out", str(tmp_path), "--data", str(SHARED)]
+    experiments = [name for name in EXPERIMENTS if name != "poisson" or DATA_VARIABLE in os.environ]
+    arguments = ["bench", "paper", "--quick", "--workers", "1", "--out", str(tmp_path)]
     arguments += ["--experiment", ",".join(experiments)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
@@ -165,10 +187,10 @@ def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(tmp_p
     assert runs["failure"].isna().all(), runs["failure"].dropna().to_list()
     assert runs["kl"].notna().all()
     assert {path.stem for path in tmp_path.glob("*.png")} == set(FIGURES)
-    before = (tmp_path / RUNS).read_bytes()
+    before = runs_table(tmp_path).path.read_bytes()
     again = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert f"{len(jobs)} runs asked for, {len(jobs)} already" in " ".join(again.output.split())
-    assert (tmp_path / RUNS).read_bytes() == before
+    assert runs_table(tmp_path).path.read_bytes() == before
 
 
 def test_contestants_have_titles_and_plans():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +12,7 @@ from numpyro.infer.util import log_density
 from typer.testing import CliRunner
 
 from coreset_mcmc.commands import cli
-from coreset_mcmc_benchmarks.paper.table import append
+from coreset_mcmc.commands.terminal import EXIT_USER_ERROR
 from coreset_mcmc_benchmarks.speed import processes
 from coreset_mcmc_benchmarks.speed.clock import timed
 from coreset_mcmc_benchmarks.speed.command import expected_seconds
@@ -27,11 +25,10 @@ from coreset_mcmc_benchmarks.speed.page import summarised, write_page
 from coreset_mcmc_benchmarks.speed.peers import PEERS
 from coreset_mcmc_benchmarks.speed.picture import COLOURS, draw_picture
 from coreset_mcmc_benchmarks.speed.problems import PROBLEMS
-from coreset_mcmc_benchmarks.speed.symmetries import first_factor_positive, sorted_by_mean
-from coreset_mcmc_benchmarks.speed.table import FIELDS, TABLE, missing, read_table
+from coreset_mcmc_benchmarks.speed.table import TABLE, read_table, speed_table
+from coreset_mcmc_benchmarks.symmetries import first_factor_positive, sorted_by_mean
 
 runner = CliRunner()
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def test_all_jobs_are_there_once_and_suit_their_problem():
@@ -55,9 +52,8 @@ def test_peers_have_the_same_posterior(name, rng):
     _same_log_densities(problem, data, rng)
 
 
-def test_the_poisson_peer_has_the_same_posterior(rng, poisson_data):
-    data = {name: values[:500] for name, values in poisson_data.items()}
-    _same_log_densities(PROBLEMS["poisson"], data, rng)
+def test_the_poisson_peer_has_the_same_posterior(rng, counts_like_the_papers):
+    _same_log_densities(PROBLEMS["poisson"], counts_like_the_papers, rng)
 
 
 def _same_log_densities(problem, data, rng):
@@ -148,7 +144,7 @@ def made_up_table(tmp_path):
         row(Job("simulated-1e5", "nuts", 1), failure="stopped after 600 s"),
         row(Job("hierarchical", "ours", 1), **good, seconds_to_effective=10.0, kl=5.0),
     ]
-    append(tmp_path / TABLE, FIELDS, rows)
+    speed_table(tmp_path).append(*rows)
     return tmp_path
 
 
@@ -178,11 +174,11 @@ def test_picture_comes_from_the_table_alone(made_up_table):
 
 def test_failed_seeds_do_not_enter_the_medians(made_up_table):
     job = Job("poisson", "ours", 2)
-    append(made_up_table / TABLE, FIELDS, [row(job, failure="lost")])
+    speed_table(made_up_table).append(row(job, failure="lost"))
     ours = summarised(made_up_table).query("problem == 'poisson' and contestant == 'ours'").iloc[0]
     assert ours["seconds_to_effective"] == 10.0
     assert (ours["num_failed"], ours["num_runs"]) == (1, 2)
-    assert missing([job, Job("poisson", "ours", 3)], made_up_table) == [Job("poisson", "ours", 3)]
+    assert speed_table(made_up_table).missing([job, Job("poisson", "ours", 3)]) == [Job("poisson", "ours", 3)]
 
 
 def test_a_process_that_takes_too_long_or_dies_says_so(tmp_path):
@@ -208,14 +204,15 @@ def test_a_process_that_takes_too_long_or_dies_says_so(tmp_path):
 def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = runner.invoke(cli.app, ["bench", "speed", "--quick", "--out", str(tmp_path / "out"), *arguments])
-    assert result.exit_code == cli.EXIT_USER_ERROR
+    assert result.exit_code == EXIT_USER_ERROR
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
 
 
+@pytest.mark.full
 def test_quick_comparison_runs_everyone_and_a_second_call_does_nothing(tmp_path):
     """Every contestant, on two small problems."""
-    arguments = ["bench", "speed", "--quick", "--out", str(tmp_path), "--data", str(SHARED)]
+    arguments = ["bench", "speed", "--quick", "--out", str(tmp_path)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     table = read_table(tmp_path)

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import coreset_mcmc
 from coreset_mcmc import datasets
 from coreset_mcmc.commands import cli
+from coreset_mcmc.commands.terminal import EXIT_USER_ERROR
 from coreset_mcmc.methods.registry import REGISTRY
 
 runner = CliRunner()
@@ -52,7 +53,7 @@ def test_demo_leaves_a_table_a_picture_and_draws(few_flights, tmp_path):
 
 def test_user_mistakes_give_one_message_and_exit_code_2(few_flights, tmp_path):
     result = runner.invoke(cli.app, ["demo", "--coreset-size", "999999", "--out", str(tmp_path)])
-    assert result.exit_code == cli.EXIT_USER_ERROR
+    assert result.exit_code == EXIT_USER_ERROR
     assert "Traceback" not in result.output
     assert "expected at most" in result.output
 

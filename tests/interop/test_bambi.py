@@ -15,7 +15,7 @@ import coreset_mcmc as cm
 from coreset_mcmc.models.independence import random_positions
 
 bmb = pytest.importorskip("bambi", reason="needs Bambi: pip install coreset-mcmc[bambi]")
-from tests.helpers.bambi_models import MODELS  # noqa: E402
+from coreset_mcmc_benchmarks.interop.models.bambi_gallery import MODELS  # noqa: E402
 
 SIZE = 60
 

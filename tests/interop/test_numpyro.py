@@ -17,7 +17,7 @@ from numpyro.diagnostics import effective_sample_size
 from numpyro.infer.util import constrain_fn, potential_energy
 
 import coreset_mcmc as cm
-from tests.helpers.numpyro_models import cases, divorce, lung
+from coreset_mcmc_benchmarks.interop.models.numpyro_gallery import cases, divorce, lung
 
 SIZE = 40
 X = np.random.default_rng(0).normal(size=SIZE)

@@ -19,7 +19,7 @@ from coreset_mcmc.models.independence import random_positions
 pm = pytest.importorskip("pymc", reason="needs PyMC: pip install coreset-mcmc[pymc]")
 import pytensor.tensor as pt  # noqa: E402
 
-from tests.helpers.pymc_models import COUNTIES, MODELS, linear  # noqa: E402
+from coreset_mcmc_benchmarks.interop.models.pymc_gallery import COUNTIES, MODELS, linear  # noqa: E402
 
 SIZE = 60
 RNG = np.random.default_rng(0)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -490,113 +487,6 @@ def test_marginal_of_a_factor_by_integration(rng: np.random.Generator) -> None:
 
     ours = log_density_of_a_factor(np.array([-1.5, 0.2]), data)
     assert ours[0] - ours[1] == pytest.approx(by_hand(-1.5) - by_hand(0.2), rel=1e-8)
-
-
-@pytest.fixture(scope="module")
-def references() -> Any:
-    """The command that makes reference draws, as a module."""
-    path = Path(__file__).parents[2] / "benchmarks" / "references.py"
-    specification = importlib.util.spec_from_file_location("references", path)
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["references"] = module
-    specification.loader.exec_module(module)
-    return module
-
-
-class TestReferences:
-    def draws(self, rng: np.random.Generator, name: str) -> dict[str, np.ndarray]:
-        if name == "gaussian-mixture":
-            return {leaf: rng.normal(size=(3, 50, 2)) for leaf in ("means", "log_scales", "logits")}
-        return {"factors": rng.normal(size=(3, 50, 2)), "slope": rng.normal(size=(3, 50))}
-
-    @pytest.mark.parametrize("name", ["gaussian-mixture", "unidentified-regression"])
-    def test_scattering_keeps_the_density_and_is_undone_by_folding(
-        self, references: Any, rng: np.random.Generator, name: str
-    ) -> None:
-        problem, draws = references.PROBLEMS[name], self.draws(rng, name)
-        scattered = problem.scatter(rng, draws)
-        moved = np.any(references.flattened(scattered) != references.flattened(draws), axis=-1).mean()
-        assert 0.2 < moved < 0.8
-        jax.tree.map(np.testing.assert_array_equal, problem.fold(scattered), problem.fold(draws))
-        model, data = problem.make()
-        rows = jax.tree.map(lambda leaf: leaf[:20], data)
-        density = jax.vmap(jax.vmap(full_log_density(model, rows)))
-        np.testing.assert_allclose(density(scattered), density(draws), rtol=1e-14)
-
-    @pytest.mark.parametrize("name", ["unidentified-regression", "bradley-terry"])
-    def test_coordinates_of_nuts_have_the_jacobian_they_claim(
-        self, references: Any, rng: np.random.Generator, name: str
-    ) -> None:
-        problem = references.PROBLEMS[name]
-        example = position_of("unidentified" if name == "unidentified-regression" else "bradley_terry", rng)
-        flat, unravel = ravel_pytree(example)
-        matrix = jax.jit(jax.jacobian(lambda at: ravel_pytree(problem.to_position(unravel(at))[0])[0]))(flat)
-        _, log_jacobian = problem.to_position(example)
-        assert float(log_jacobian) == pytest.approx(np.linalg.slogdet(matrix)[1], abs=1e-12)
-
-    def test_straightened_factors_have_their_product(self, references: Any, rng: np.random.Generator) -> None:
-        for product in (0.7, -0.3):
-            coordinates = {"factors": np.array([rng.normal(), product]), "slope": np.array(2.0)}
-            position, _ = references.factors_from_product(coordinates)
-            assert float(position["factors"].prod()) == pytest.approx(product, rel=1e-12)
-            assert float(position["factors"][0]) > 0
-            assert position["slope"] == 2.0
-
-    def test_the_check_sees_a_stuck_chain_but_not_a_symmetric_copy(
-        self, references: Any, rng: np.random.Generator
-    ) -> None:
-        problem = references.PROBLEMS["unidentified-regression"]
-        magnitude = np.abs(1.0 + 0.1 * rng.normal(size=(4, 500, 2)))
-        draws = {"factors": magnitude, "slope": rng.normal(size=(4, 500))}
-        flipped = {**draws, "factors": magnitude * np.array([1.0, 1.0, -1.0, -1.0])[:, None, None]}
-        assert references.convergence(problem, flipped) == references.convergence(problem, draws)
-        assert references.convergence(problem, draws).rhat < 1.02
-        stuck = {**draws, "factors": magnitude + np.array([0.0, 0.0, 0.0, 1.0])[:, None, None]}
-        assert references.convergence(problem, stuck).rhat > 1.1
-
-    def test_the_key_changes_with_any_bit_of_the_data_and_any_setting(self, references: Any) -> None:
-        data, settings = {"x": np.arange(4.0), "y": np.zeros(4)}, references.Settings()
-        key = references.cache_key("name", data, settings)
-        assert key == references.cache_key("name", {**data}, references.Settings())
-        others = [
-            references.cache_key("other", data, settings),
-            references.cache_key("name", {**data, "x": np.nextafter(data["x"], 9.0)}, settings),
-            references.cache_key("name", {"z": data["x"], "y": data["y"]}, settings),
-            references.cache_key("name", {**data, "x": data["x"][:, None]}, settings),
-            references.cache_key("name", data, references.Settings(seed=1)),
-        ]
-        assert len({key, *others}) == 6
-
-    def test_a_file_of_another_model_is_not_used(self, references: Any, tmp_path: Path) -> None:
-        model, data = gaussian_location(1), np.ones((5, 1))
-        draws = {"theta": np.array([[[0.5], [1.0]]])}
-        density = jax.vmap(jax.vmap(full_log_density(model, data)))
-        reference = references.Reference(draws, np.asarray(density(draws)), 0, 10, 1.0)
-        references.save(tmp_path / "file.npz", reference)
-        loaded = references.load(tmp_path / "file.npz", model, data)
-        np.testing.assert_array_equal(loaded.draws["theta"], draws["theta"])
-        assert references.load(tmp_path / "file.npz", model, 2.0 * data) is None
-        assert references.load(tmp_path / "absent.npz", model, data) is None
-        assert [path.name for path in tmp_path.iterdir()] == ["file.npz"]
-
-    @pytest.mark.slow
-    @pytest.mark.statistical
-    def test_a_small_run_has_the_known_marginal(self, references: Any, seed: int) -> None:
-        """|a| of the unidentified regression against quadrature; z below 5 on its ESS: false alarms 6e-7."""
-        data = unidentified_regression_data(np.random.default_rng(seed), 500)
-        problem = references.PROBLEMS["unidentified-regression"]
-        settings = references.Settings(draws=2_000, seed=seed, target_accept=problem.target_accept)
-        reference = references.sample(problem, unidentified_regression(), data, settings)
-        absolute = np.abs(reference.draws["factors"][..., :1])
-        grid = np.linspace(1e-4, 8.0, 40_000)
-        weights = special.softmax(log_density_of_a_factor(grid, data))
-        mean = weights @ grid
-        deviation = np.sqrt(weights @ (grid - mean) ** 2)
-        ess = references.bulk_ess(absolute)[0]
-        assert ess > 200
-        assert abs(absolute.mean() - mean) < 5 * deviation / np.sqrt(ess)
 
 
 def test_fit_works_end_to_end(rng: np.random.Generator) -> None:

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from coreset_mcmc.core.errors import RunError, require, require_count
+from coreset_mcmc.core.errors import RunError, require_count
+from coreset_mcmc_benchmarks.options import check_names
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.cases import CASES
 from coreset_mcmc_benchmarks.paper.figures import draw_figures
@@ -19,7 +20,7 @@ from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expec
 from coreset_mcmc_benchmarks.paper.measure import Setup
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.summary import write_summary
-from coreset_mcmc_benchmarks.paper.table import CURVE_FIELDS, CURVES, FIELDS, RUNS, append, missing
+from coreset_mcmc_benchmarks.paper.table import curves_table, runs_table
 from coreset_mcmc_benchmarks.paper.workers import Outcome, available_cores, spread
 
 
@@ -36,12 +37,6 @@ class Request:
     quick: bool = False
     workers: int | None = None
     figures_only: bool = False
-
-
-def check_names(subject: str, given: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse names that nobody knows."""
-    unknown = [name for name in given if name not in known]
-    require(not unknown, subject, got=", ".join(unknown), expected=f"one of {', '.join(known)}", fix="Check the names.")
 
 
 def reproduce(console: Console, request: Request) -> list[Path]:
@@ -69,10 +64,10 @@ def _run_missing(console: Console, request: Request) -> None:
         repeats,
         has_all_curves=budget.has_all_curves,
     )
-    left = missing(jobs, request.out)
+    table = runs_table(request.out)
+    left = table.missing(jobs)
     setup = Setup(budget, request.data, request.out / "references")
-    table = escape(str(request.out / RUNS))
-    console.print(f"{len(jobs):,} runs asked for, {len(jobs) - len(left):,} already in {table}.")
+    console.print(f"{len(jobs):,} runs asked for, {len(jobs) - len(left):,} already in {escape(str(table.path))}.")
     if not left:
         return
     experiments = [name for name in CASES if any(job.experiment == name for job in left)]
@@ -110,8 +105,8 @@ def _run(console: Console, jobs: list[Job], experiments: list[str], setup: Setup
                 progress.console.print(escape(f"{outcome.job} left no row:\n{outcome.error}"))
                 continue
             if outcome.points:
-                append(out / CURVES, CURVE_FIELDS, outcome.points)
-            append(out / RUNS, FIELDS, [outcome.row])
+                curves_table(out).append(*outcome.points)
+            runs_table(out).append(outcome.row)
             num_failures += bool(outcome.row.get("failure"))
             progress.console.print(_describe(outcome))
     return num_failures

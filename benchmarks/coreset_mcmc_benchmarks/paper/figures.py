@@ -1,4 +1,4 @@
-"""The paper's seven figures, drawn from the tables alone (extra ``demo``).
+"""The paper's seven figures, drawn from the tables alone (extra ``bench``).
 
 Curves show medians over repeats with the band from the first to the third quartile; box plots show all runs. Failed
 runs and infinite values are left out of a band and counted in its legend. All vertical axes are logarithmic.
@@ -16,7 +16,7 @@ import pandas as pd
 from coreset_mcmc.report.plots import INK, import_pyplot
 from coreset_mcmc_benchmarks.paper.gaussian import VARIANT_OF, Variant, floor, heuristic
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
-from coreset_mcmc_benchmarks.paper.table import RUNS, read_curves, read_runs
+from coreset_mcmc_benchmarks.paper.table import read_curves, read_runs, runs_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +57,7 @@ def draw_figures(folder: Path) -> list[Path]:
         "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left", "axes.titlesize": 10,
         "axes.titleweight": "bold", "font.size": 9, "legend.frameon": False, "lines.linewidth": 1.6,
     }  # fmt: skip
-    runs = read_runs(folder) if (folder / RUNS).exists() else pd.DataFrame()
+    runs = read_runs(folder) if runs_table(folder).path.exists() else pd.DataFrame()
     paths: list[Path] = []
     with pyplot.rc_context(style):
         for name, draw in FIGURES.items():
@@ -76,7 +76,7 @@ def _of(runs: pd.DataFrame, experiments: Sequence[str]) -> pd.DataFrame:
 
 def _finite(values: pd.Series) -> np.ndarray:
     numbers = values.to_numpy(dtype=float)
-    return numbers[np.isfinite(numbers) & (numbers > 0)]
+    return np.asarray(numbers[np.isfinite(numbers) & (numbers > 0)])
 
 
 def _curve(axes: Axes, runs: pd.DataFrame, metric: str) -> None:

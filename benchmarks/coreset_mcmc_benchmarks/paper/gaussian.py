@@ -32,6 +32,7 @@ from coreset_mcmc.data import ArrayData
 from coreset_mcmc.data.sample import OnRows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.run import run
+from coreset_mcmc.driver.steps import Steps
 from coreset_mcmc.kernels import GaussianAutoregression
 from coreset_mcmc.methods import CoresetMCMC
 from coreset_mcmc.methods.coreset_mcmc.optimizers import SGD
@@ -73,7 +74,7 @@ class Variant:
     @property
     def cost_per_iteration(self) -> float:
         """(M + S) log K, the paper's measure."""
-        return (self.coreset_size + self.subsample_size) * np.log(self.num_chains)
+        return float((self.coreset_size + self.subsample_size) * np.log(self.num_chains))
 
     @property
     def name(self) -> str:
@@ -127,7 +128,7 @@ class CurveInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class WithExactKL:
+class WithExactKL(Steps):
     """Coreset MCMC that also reports the exact KL of its weights."""
 
     method: CoresetMCMC
@@ -220,4 +221,4 @@ def heuristic(variant: Variant, iterations: np.ndarray) -> np.ndarray:
     start = np.exp(-2.0 * c * (t**alpha - 1.0) / alpha) * d * SIZE / (2.0 * variant.coreset_size)
     s, k = variant.subsample_size, variant.num_chains
     noise = c * (SIZE - s) * d * (k + d) * (1.0 + (1.0 - alpha) * np.log(t)) / (4.0 * s * (k - 1) * t ** (1.0 - alpha))
-    return start + noise
+    return np.asarray(start + noise)

@@ -24,11 +24,12 @@ from coreset_mcmc.diagnostics import metrics
 from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.models.sparse import TRUE_COEFFICIENTS
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc_benchmarks.draws import continuous, draws_of
 from coreset_mcmc_benchmarks.paper.budget import Budget
 from coreset_mcmc_benchmarks.paper.cases import CASES, Case
 from coreset_mcmc_benchmarks.paper.gaussian import VARIANT_OF, Curve, run_curve
 from coreset_mcmc_benchmarks.paper.jobs import Job
-from coreset_mcmc_benchmarks.paper.references import Reference, continuous, draws_of, reference
+from coreset_mcmc_benchmarks.paper.references import Reference, reference
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS, Plan
 
 

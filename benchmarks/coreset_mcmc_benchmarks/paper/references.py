@@ -30,7 +30,7 @@ from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.methods.full_data import NUTS, Laplace
 from coreset_mcmc.methods.sampling import sample_coreset
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
-from coreset_mcmc.results.fit import Fit
+from coreset_mcmc_benchmarks.draws import Draws, continuous, draws_of
 from coreset_mcmc_benchmarks.paper.cases import Case
 
 NUM_CHAINS = 4
@@ -54,17 +54,6 @@ class Reference:
     @property
     def pattern_draws(self) -> np.ndarray:
         return np.repeat(self.patterns, self.counts, axis=0)
-
-
-def draws_of(fitted: Fit) -> dict[str, np.ndarray]:
-    """Variables with leading axes (chain, draw)."""
-    return {str(name): values.to_numpy() for name, values in fitted.posterior.data_vars.items()}
-
-
-def continuous(draws: dict[str, np.ndarray]) -> np.ndarray:
-    """Draws (chain, draw, d) of all floating-point variables, in the order of their names."""
-    parts = [draws[name] for name in sorted(draws) if np.issubdtype(draws[name].dtype, np.floating)]
-    return np.concatenate([part.reshape(*part.shape[:2], -1) for part in parts], axis=2)
 
 
 def key_of(case: Case, num_draws: int) -> str:
@@ -126,7 +115,7 @@ def _make(case: Case, num_draws: int, key: str) -> Reference:
     return Reference(key, mean, covariance, patterns, counts, checks)
 
 
-def _nuts_draws(case: Case, num_draws: int) -> dict[str, np.ndarray]:
+def _nuts_draws(case: Case, num_draws: int) -> Draws:
     fitted = fit(
         case.model, case.data, method=NUTS(), chains=NUM_CHAINS, draws=num_draws // NUM_CHAINS, tune=0,
         random_seed=SEED, progressbar=False,
@@ -135,7 +124,7 @@ def _nuts_draws(case: Case, num_draws: int) -> dict[str, np.ndarray]:
 
 
 @double_precision
-def _gibbs_draws(case: Case, num_draws: int) -> dict[str, np.ndarray]:
+def _gibbs_draws(case: Case, num_draws: int) -> Draws:
     """The exact Gibbs sampler with weight one on every row."""
     rows = to_array_data(case.data)
     every_row = SelectedRows(np.arange(rows.size), np.ones(rows.size))

@@ -16,14 +16,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from coreset_mcmc.core.errors import require, require_count, require_positive
-from coreset_mcmc_benchmarks.paper.command import check_names
-from coreset_mcmc_benchmarks.paper.table import append
+from coreset_mcmc_benchmarks.options import check_names
 from coreset_mcmc_benchmarks.speed.contestants import CONTESTANTS, Job, all_jobs
 from coreset_mcmc_benchmarks.speed.page import losses, summarised, write_page
 from coreset_mcmc_benchmarks.speed.picture import draw_picture
 from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, QUICK_PROBLEMS, QUICK_ROWS
 from coreset_mcmc_benchmarks.speed.processes import ChildError, TimeUpError, answer_of
-from coreset_mcmc_benchmarks.speed.table import FIELDS, TABLE, missing
+from coreset_mcmc_benchmarks.speed.table import speed_table
 
 TIME_LIMIT = 600.0
 REFERENCE_TIME_LIMIT = 3_600.0
@@ -79,9 +78,9 @@ def _run_missing(console: Console, request: Request) -> None:
         bool(jobs), "--problem and --contestant", got="no run", expected="a contestant that suits a problem",
         fix="Only cm.fit and the published algorithm run on the sparse regression.",
     )  # fmt: skip
-    left = missing(jobs, request.out)
-    table = escape(str(request.out / TABLE))
-    console.print(f"{len(jobs):,} runs asked for, {len(jobs) - len(left):,} already in {table}.")
+    table = speed_table(request.out)
+    left = table.missing(jobs)
+    console.print(f"{len(jobs):,} runs asked for, {len(jobs) - len(left):,} already in {escape(str(table.path))}.")
     if not left:
         return
     seconds = sum(expected_seconds(job, QUICK_ROWS if request.quick else PROBLEMS[job.problem].rows) for job in left)
@@ -100,7 +99,8 @@ def _run_problem(progress: Progress, bar: Any, jobs: list[Job], request: Request
     """All runs of one problem, whose data lie in a file meanwhile."""
     problem = PROBLEMS[jobs[0].problem]
     data_path = folder / "data.npz"
-    np.savez(data_path, **problem.load(request.data, QUICK_ROWS if request.quick else None))  # type: ignore[arg-type]
+    columns: dict[str, Any] = {**problem.load(request.data, QUICK_ROWS if request.quick else None)}
+    np.savez(data_path, **columns)
     common: dict[str, Any] = {
         "problem": jobs[0].problem,
         "data": str(data_path),
@@ -113,7 +113,7 @@ def _run_problem(progress: Progress, bar: Any, jobs: list[Job], request: Request
         libraries = list(CONTESTANTS[job.contestant].libraries)
         task = common | {"work": "measure", "contestant": job.contestant, "seed": job.seed, "libraries": libraries}
         row = _row(task, job, folder, request.time_limit)
-        append(request.out / TABLE, FIELDS, [row])
+        speed_table(request.out).append(row)
         progress.advance(bar)
         progress.console.print(escape(_describe(job, row)))
 

@@ -14,9 +14,9 @@ from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.methods.full_data import Laplace
 from coreset_mcmc.models.sparse import least_squares_start
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc_benchmarks.draws import draws_of
 from coreset_mcmc_benchmarks.paper.budget import Budget
 from coreset_mcmc_benchmarks.paper.cases import CASE_OF
-from coreset_mcmc_benchmarks.paper.references import draws_of
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS as PUBLISHED
 from coreset_mcmc_benchmarks.speed.effort import Effort
 from coreset_mcmc_benchmarks.speed.full_data import run_hmcecs, run_nuts, run_pathfinder

@@ -18,6 +18,7 @@ from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.posterior.full import full_log_density
 from coreset_mcmc.posterior.newton import LaplaceApproximation, NewtonSearch, approximation_at, find_mode
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
+from coreset_mcmc_benchmarks.ready import ready
 from coreset_mcmc_benchmarks.speed.clock import timed
 from coreset_mcmc_benchmarks.speed.effort import MANY_ROWS, Effort
 from coreset_mcmc_benchmarks.speed.outcome import Outcome
@@ -153,7 +154,7 @@ def run_pathfinder(problem: Problem, data: Data, effort: Effort, seed: int) -> O
 
     search_key, draw_key = jax.random.split(jax.random.key(seed))
     with timed() as searching:
-        state, info = jax.block_until_ready(search(search_key, rows, start))
+        state, info = ready(search(search_key, rows, start))
     with timed() as sampling:
         drawn, _ = pathfinder.sample(draw_key, state, effort.kept)
         draws = {name: np.asarray(values)[None] for name, values in drawn.items()}

@@ -10,12 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from coreset_mcmc.core.errors import InputError, RunError
 from coreset_mcmc.diagnostics import metrics
+from coreset_mcmc_benchmarks.draws import Draws, continuous
 from coreset_mcmc_benchmarks.paper.measure import hardware
-from coreset_mcmc_benchmarks.paper.references import Reference, continuous
+from coreset_mcmc_benchmarks.paper.references import Reference
 from coreset_mcmc_benchmarks.speed.clock import timed
 from coreset_mcmc_benchmarks.speed.contestants import CONTESTANTS
 from coreset_mcmc_benchmarks.speed.effort import EFFECTIVE_DRAWS, FEWEST_FOR_ESS, FULL, QUICK
@@ -77,9 +76,7 @@ def _reference(task: dict[str, Any], data: Data) -> Reference | None:
     return moments(task["problem"], data, Path(task["references"]), num_draws)
 
 
-def _judged(
-    outcome: Outcome, seconds: float, reference: Reference | None, draws: dict[str, np.ndarray]
-) -> dict[str, Any]:
+def _judged(outcome: Outcome, seconds: float, reference: Reference | None, draws: Draws) -> dict[str, Any]:
     """Effective draws and what ten thousand of them take; the distance to the full posterior."""
     values = continuous(draws)
     num_draws, dimension = values.shape[0] * values.shape[1], values.shape[2]

@@ -24,20 +24,18 @@ from coreset_mcmc.diagnostics.metrics import min_bulk_ess
 from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.methods.full_data import Laplace
 from coreset_mcmc.models.unidentified import log_density_of_a_factor
+from coreset_mcmc_benchmarks.draws import Draws, continuous, draws_of
 from coreset_mcmc_benchmarks.paper.budget import FULL as PAPER
 from coreset_mcmc_benchmarks.paper.cases import CASE_OF
 from coreset_mcmc_benchmarks.paper.references import (
     MAX_R_HAT,
     Reference,
-    continuous,
-    draws_of,
     reference,
     stored_or_made,
 )
 from coreset_mcmc_benchmarks.speed.effort import Effort
 from coreset_mcmc_benchmarks.speed.full_data import run_nuts
 from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, Data, Problem
-from coreset_mcmc_benchmarks.speed.symmetries import Draws
 
 SEED = 99
 NUM_DRAWS = 4_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coreset_mcmc_benchmarks.speed.symmetries import Draws
+from coreset_mcmc_benchmarks.draws import Draws
 
 
 class Outcome(NamedTuple):

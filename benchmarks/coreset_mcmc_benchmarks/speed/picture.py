@@ -1,4 +1,4 @@
-"""Seconds to ten thousand effective draws against the number of rows (extra ``demo``)."""
+"""Seconds to ten thousand effective draws against the number of rows (extra ``bench``)."""
 
 from __future__ import annotations
 

@@ -12,8 +12,9 @@ import numpy as np
 from coreset_mcmc import models
 from coreset_mcmc.datasets import flight_cancellations
 from coreset_mcmc.models.model import Model
+from coreset_mcmc_benchmarks.draws import Draws
 from coreset_mcmc_benchmarks.paper.cases import CASES
-from coreset_mcmc_benchmarks.speed.symmetries import Draws, first_factor_positive, sorted_by_mean, unchanged
+from coreset_mcmc_benchmarks.symmetries import first_factor_positive, sorted_by_mean, unchanged
 
 Data = dict[str, np.ndarray]
 

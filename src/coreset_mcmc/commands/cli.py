@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,12 +18,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from coreset_mcmc import __version__
-from coreset_mcmc.core.errors import CheckpointError, InputError, RunError, require
-
-EXIT_USER_ERROR = 2
-EXIT_RUN_ERROR = 3
-EXIT_VERDICT = 4
-EXIT_INTERRUPTED = 130
+from coreset_mcmc.commands import bench
+from coreset_mcmc.commands.terminal import EXIT_INTERRUPTED, EXIT_VERDICT, console, told_in_words
+from coreset_mcmc.core.errors import require
 
 app = typer.Typer(
     help="Bayesian coresets: a small weighted subset of rows whose posterior stands in for the full one.",
@@ -33,27 +29,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-console = Console()
-errors = Console(stderr=True)
-
-
-@contextmanager
-def _told_in_words() -> Iterator[None]:
-    """Errors as one message and an exit code, without a traceback."""
-    try:
-        yield
-    except (InputError, CheckpointError) as error:
-        errors.print(f"[red]Error:[/red] {escape(str(error))}")
-        raise typer.Exit(EXIT_USER_ERROR) from error
-    except RunError as error:
-        errors.print(f"[red]The run failed.[/red] {escape(str(error))}")
-        raise typer.Exit(EXIT_RUN_ERROR) from error
-    except MemoryError as error:
-        errors.print("[red]The run failed.[/red] There is not enough memory for these rows and columns.")
-        raise typer.Exit(EXIT_RUN_ERROR) from error
-    except KeyboardInterrupt as error:
-        errors.print("Interrupted.")
-        raise typer.Exit(EXIT_INTERRUPTED) from error
+app.add_typer(bench.app, name="bench")
 
 
 def _show_version(wanted: bool) -> None:
@@ -83,7 +59,7 @@ def demo(
 
     Example: coreset-mcmc demo --coreset-size 300 --out results
     """
-    with _told_in_words():
+    with told_in_words():
         from coreset_mcmc.commands.demo import run_demo  # noqa: PLC0415 - keeps --help fast
 
         run_demo(console, coreset_size=coreset_size, draws=draws, chains=chains, seed=seed, folder=out)
@@ -135,7 +111,7 @@ def fit_command(
     Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family poisson --prior "price=Normal(0, 1)"
     Example: coreset-mcmc fit --config run/config.toml --out again
     """
-    with _told_in_words():
+    with told_in_words():
         from coreset_mcmc.commands.config import Config, read_config  # noqa: PLC0415 - keeps --help fast
 
         asked = read_config(config) if config is not None else Config()
@@ -194,7 +170,7 @@ def resume_command(
 
     Example: coreset-mcmc resume run
     """
-    with _told_in_words():
+    with told_in_words():
         from coreset_mcmc.commands.fitting import resume  # noqa: PLC0415 - keeps --help fast
 
         summary = resume(console, run)
@@ -207,7 +183,7 @@ def report_command(run: Annotated[Path, typer.Argument(help="The folder of a run
 
     Example: coreset-mcmc report run
     """
-    with _told_in_words():
+    with told_in_words():
         from coreset_mcmc.commands.reporting import redraw  # noqa: PLC0415 - keeps --help fast
 
         console.print(escape(str(redraw(run))))
@@ -222,7 +198,7 @@ def compare_command(
 
     Example: coreset-mcmc compare run1 run2
     """
-    with _told_in_words():
+    with told_in_words():
         from coreset_mcmc.commands.comparing import compare  # noqa: PLC0415 - keeps --help fast
 
         result = compare(Console(quiet=True) if as_json else console, runs)
@@ -238,108 +214,10 @@ def flights_command(
 
     Example: coreset-mcmc flights flights.parquet
     """
-    with _told_in_words():
+    with told_in_words():
         from coreset_mcmc.commands.example import write_flights  # noqa: PLC0415 - keeps --help fast
 
         console.print(escape(str(write_flights(out))))
-
-
-bench = typer.Typer(help="Rerun published experiments and comparisons.", no_args_is_help=True)
-app.add_typer(bench, name="bench")
-
-
-def _split(values: list[str] | None) -> list[str]:
-    """Options may be repeated, or hold several values separated by commas."""
-    return [part.strip() for value in values or [] for part in value.split(",") if part.strip()]
-
-
-def _numbers(option: str, values: list[str] | None) -> list[int]:
-    parts = _split(values)
-    wrong = [part for part in parts if not part.isdigit()]
-    require(not wrong, option, got=", ".join(wrong), expected="whole numbers", fix="For example: 50,500.")
-    return [int(part) for part in parts]
-
-
-@bench.command()
-def paper(
-    experiment: Annotated[
-        list[str] | None, typer.Option(help="gaussian, linear, logistic, poisson or sparse; all by default.")
-    ] = None,
-    method: Annotated[list[str] | None, typer.Option(help="Methods by name; all by default.")] = None,
-    coreset_sizes: Annotated[
-        list[str] | None, typer.Option(help="For example 50,500; the paper's six by default.")
-    ] = None,
-    repeats: Annotated[int | None, typer.Option(help="Seeds 1, 2, ... of each run; 10 by default.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for tables, references and figures.")] = Path("paper"),
-    data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; one for each core by default.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version of everything, in minutes.")] = False,
-    figures_only: Annotated[bool, typer.Option("--figures-only", help="Draw from the tables; run nothing.")] = False,
-) -> None:
-    """Rerun the experiments of Chen & Campbell (2024) and draw the paper's seven figures.
-
-    Runs that are in the table already are not repeated, so a stopped command can be given again.
-
-    Example: coreset-mcmc bench paper --quick
-    Example: coreset-mcmc bench paper --experiment poisson --coreset-sizes 100,500 --repeats 3 --out results
-    """
-    with _told_in_words():
-        from coreset_mcmc_benchmarks.paper.command import Request, reproduce  # noqa: PLC0415 - keeps --help fast
-
-        reproduce(
-            console,
-            Request(
-                experiments=_split(experiment),
-                methods=_split(method),
-                coreset_sizes=_numbers("--coreset-sizes", coreset_sizes),
-                repeats=repeats,
-                out=out,
-                data=data,
-                quick=quick,
-                workers=workers,
-                figures_only=figures_only,
-            ),
-        )
-
-
-@bench.command()
-def speed(
-    problem: Annotated[list[str] | None, typer.Option(help="Problems by name; all by default.")] = None,
-    contestant: Annotated[list[str] | None, typer.Option(help="Contestants by name; all by default.")] = None,
-    repeats: Annotated[int, typer.Option(help="Seeds 1, 2, ... of each run.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for the table, the page and its picture.")] = Path("speed"),
-    references: Annotated[
-        Path | None, typer.Option(help="Folder of the reference posteriors; by default one in the folder of the table.")
-    ] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
-    time_limit: Annotated[float, typer.Option(help="Seconds after which a run is stopped, and its row says so.")] = 600,
-    quick: Annotated[bool, typer.Option("--quick", help="All contestants on two small problems.")] = False,
-    figures_only: Annotated[bool, typer.Option("--figures-only", help="Write the page; run nothing.")] = False,
-) -> None:
-    """Time cm.fit against NUTS, HMCECS, Laplace, Pathfinder and the published algorithm, each in a fresh process.
-
-    Runs that are in the table already are not repeated, so a stopped command can be given again.
-
-    Example: coreset-mcmc bench speed --quick
-    Example: coreset-mcmc bench speed --problem poisson,logistic --contestant ours,nuts --out results
-    """
-    with _told_in_words():
-        from coreset_mcmc_benchmarks.speed.command import Request, compare  # noqa: PLC0415 - keeps --help fast
-
-        compare(
-            console,
-            Request(
-                problems=_split(problem),
-                contestants=_split(contestant),
-                repeats=repeats,
-                out=out,
-                references=references,
-                data=data,
-                time_limit=time_limit,
-                quick=quick,
-                figures_only=figures_only,
-            ),
-        )
 
 
 @app.command("list")

@@ -2,7 +2,7 @@
 
 The current point is t = 0 and everything is a scalar coordinate along the line, so no component of the direction is
 ever divided by. BlackJAX has a slice sampler too; its doubling evaluates all 2 (p + 1) bracket ends up front and each
-evaluation is a full one, which makes it several times slower here (``benchmarks/slice_kernels.py``).
+evaluation is a full one, which makes it several times slower here (``coreset-mcmc bench slice-kernels``).
 """
 
 from __future__ import annotations

@@ -17,12 +17,14 @@ import numpyro
 import numpyro.distributions as dist
 
 
-def logistic(data, labels=None):
+def logistic(data: jax.Array, labels: jax.Array | None = None) -> None:
+    """The covtype benchmark."""
     coefficients = numpyro.sample("coefs", dist.Normal(0.0, 1.0).expand([data.shape[1]]).to_event(1))
     numpyro.sample("obs", dist.Bernoulli(logits=data @ coefficients), obs=labels)
 
 
-def divorce(marriage, age, divorce=None):
+def divorce(marriage: jax.Array, age: jax.Array, divorce: jax.Array | None = None) -> None:
+    """Rates of divorce, with a deterministic for each row and one that is not."""
     a = numpyro.sample("a", dist.Normal(0.0, 0.2))
     slope_marriage = numpyro.sample("bM", dist.Normal(0.0, 0.5))
     slope_age = numpyro.sample("bA", dist.Normal(0.0, 0.5))
@@ -34,7 +36,8 @@ def divorce(marriage, age, divorce=None):
         numpyro.sample("obs", dist.Normal(mu, sigma), obs=divorce)
 
 
-def lung(patient, week, fvc=None, num_patients=1):
+def lung(patient: jax.Array, week: jax.Array, fvc: jax.Array | None = None, num_patients: int = 1) -> None:
+    """Varying intercepts and slopes."""
     mean_a = numpyro.sample("mean_a", dist.Normal(0.0, 2.0))
     scale_a = numpyro.sample("scale_a", dist.HalfNormal(2.0))
     mean_b = numpyro.sample("mean_b", dist.Normal(0.0, 1.0))
@@ -47,7 +50,8 @@ def lung(patient, week, fvc=None, num_patients=1):
         numpyro.sample("obs", dist.Normal(a[patient] + b[patient] * week, sigma), obs=fvc)
 
 
-def fishing(features, count=None):
+def fishing(features: jax.Array, count: jax.Array | None = None) -> None:
+    """A zero-inflated Poisson regression."""
     b_zero = numpyro.sample("b_zero", dist.Normal(0.0, 1.0).expand([features.shape[1]]).to_event(1))
     b_count = numpyro.sample("b_count", dist.Normal(0.0, 1.0).expand([features.shape[1]]).to_event(1))
     gate = jax.nn.sigmoid(features @ b_zero)
@@ -55,7 +59,8 @@ def fishing(features, count=None):
         numpyro.sample("count", dist.ZeroInflatedPoisson(gate, rate=jnp.exp(features @ b_count)), obs=count)
 
 
-def mixture(y=None, num_components=2):
+def mixture(y: jax.Array, num_components: int = 2) -> None:
+    """Labels summed out; ordered means, weights on the simplex."""
     weights = numpyro.sample("weights", dist.Dirichlet(jnp.full(num_components, 2.0)))
     with numpyro.plate("components", num_components):
         scales = numpyro.sample("scales", dist.LogNormal(0.0, 0.5))
@@ -69,7 +74,8 @@ def mixture(y=None, num_components=2):
         numpyro.sample("obs", dist.MixtureSameFamily(dist.Categorical(weights), dist.Normal(gaps, scales)), obs=y)
 
 
-def baseball(player, at_bats, hits=None, num_players=1):
+def baseball(player: jax.Array, at_bats: jax.Array, hits: jax.Array, num_players: int = 1) -> None:
+    """Partial pooling of batting averages."""
     m = numpyro.sample("m", dist.Uniform(0.0, 1.0))
     kappa = numpyro.sample("kappa", dist.Pareto(1.0, 1.5))
     with numpyro.plate("num_players", num_players):
@@ -78,7 +84,19 @@ def baseball(player, at_bats, hits=None, num_players=1):
         numpyro.sample("obs", dist.Binomial(at_bats, probs=phi[player]), obs=hits)
 
 
+MODELS = {
+    "logistic": logistic,
+    "divorce": divorce,
+    "lung": lung,
+    "fishing": fishing,
+    "mixture": mixture,
+    "baseball": baseball,
+}
+
+
 class Case(NamedTuple):
+    """A model, its rows, and the arguments that are no rows."""
+
     model: Any
     data: dict[str, np.ndarray]
     static: dict[str, Any]

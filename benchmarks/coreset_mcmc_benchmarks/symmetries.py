@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-Draws = dict[str, np.ndarray]
-"""Variables with leading axes (chain, draw)."""
+from coreset_mcmc_benchmarks.draws import Draws
 
 
 def unchanged(draws: Draws) -> Draws:
@@ -18,10 +17,14 @@ def unchanged(draws: Draws) -> Draws:
     return draws
 
 
+def permuted(draws: Draws, order: np.ndarray) -> Draws:
+    """Components of every variable of a mixture taken in ``order`` (chain, draw, component)."""
+    return {name: np.take_along_axis(values, order, axis=-1) for name, values in draws.items()}
+
+
 def sorted_by_mean(draws: Draws) -> Draws:
     """Components of a mixture in ascending order of their means."""
-    order = np.argsort(draws["means"], axis=-1)
-    return {name: np.take_along_axis(values, order, axis=-1) for name, values in draws.items()}
+    return permuted(draws, np.argsort(draws["means"], axis=-1))
 
 
 def first_factor_positive(draws: Draws) -> Draws:

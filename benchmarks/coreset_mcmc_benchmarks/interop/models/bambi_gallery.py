@@ -13,6 +13,7 @@ import pandas as pd
 
 
 def robust(size: int) -> bmb.Model:
+    """Student-t errors."""
     rng = np.random.default_rng(1)
     x = rng.uniform(size=size)
     data = pd.DataFrame({"x": x, "y": 1 + 2 * x + 0.5 * rng.standard_t(4, size=size)})
@@ -20,6 +21,7 @@ def robust(size: int) -> bmb.Model:
 
 
 def election(size: int) -> bmb.Model:
+    """A categorical predictor and its interaction."""
     rng = np.random.default_rng(2)
     party = rng.choice(["democrat", "independent", "republican"], size=size)
     age = rng.uniform(18, 90, size=size)
@@ -30,6 +32,7 @@ def election(size: int) -> bmb.Model:
 
 
 def absences(size: int) -> bmb.Model:
+    """A negative binomial without intercept, and a scaled predictor."""
     rng = np.random.default_rng(3)
     program = rng.choice(["General", "Academic", "Vocational"], size=size)
     math = rng.uniform(1, 99, size=size)
@@ -39,6 +42,7 @@ def absences(size: int) -> bmb.Model:
 
 
 def personality(size: int) -> bmb.Model:
+    """Five predictors."""
     rng = np.random.default_rng(5)
     traits = {name: rng.normal(100, 20, size=size) for name in "ocean"}
     drugs = 2.0 + 0.004 * traits["o"] - 0.002 * traits["c"] + 0.003 * traits["n"] + 0.6 * rng.normal(size=size)
@@ -46,6 +50,7 @@ def personality(size: int) -> bmb.Model:
 
 
 def sleepstudy(size: int, *, noncentered: bool = True) -> bmb.Model:
+    """Varying intercepts and slopes."""
     rng = np.random.default_rng(4)
     subject, days = rng.integers(6, size=size), rng.integers(10, size=size)
     level, slope = rng.normal(250, 20, size=6), rng.normal(10, 5, size=6)

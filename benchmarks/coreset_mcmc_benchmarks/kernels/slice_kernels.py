@@ -9,15 +9,19 @@ what O(M) evaluation along a line saves over a matrix product each time.
 
 Programs are compiled first and chains have settled; the time is the minimum over many short calls, which alternate
 between kernels so that a busy moment of the machine does not fall on one of them alone.
+--quick has one target, one kernel and few rows.
+
+    coreset-mcmc bench slice-kernels --rows 500
 """
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import blackjax
@@ -28,10 +32,13 @@ from blackjax.mcmc.slice import fixed_order
 from rich.console import Console
 from rich.table import Table
 
+from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.kernels import HitAndRunSlice, Kernel, UnivariateSlice, from_blackjax, init_chains, step_chains
 from coreset_mcmc.models import logistic_regression, poisson_regression
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.target import CoresetTarget
+from coreset_mcmc_benchmarks.options import quick_parser
+from coreset_mcmc_benchmarks.ready import ready
 
 WIDTH, MAX_DOUBLINGS = 10.0, 20
 DATA_SIZE = 10_000
@@ -58,7 +65,7 @@ class Case:
     """A kernel on a target, and what was measured."""
 
     label: str
-    kernel: Kernel
+    kernel: Any
     target: CoresetTarget
     states: Any = None
     counts: list[float] = field(default_factory=list)
@@ -77,7 +84,7 @@ class Case:
         """One timed call; the chains go on from where they are."""
         key = jax.random.fold_in(jax.random.key(0), number)
         begin = time.perf_counter()
-        self.states, count = jax.block_until_ready(run_steps(self.kernel, self.target, key, self.states, num_steps))
+        self.states, count = ready(run_steps(self.kernel, self.target, key, self.states, num_steps))
         self.seconds.append((time.perf_counter() - begin) / num_steps)
         self.counts.append(float(count))
 
@@ -127,54 +134,60 @@ def make_cases(target: CoresetTarget) -> dict[str, list[Case]]:
     }
 
 
-def main() -> None:
+def make_targets(num_rows: int) -> dict[str, CoresetTarget]:
+    """A logistic and a Poisson regression of the paper's dimensions."""
+    return {
+        "logistic, d = 11": regression_target(
+            logistic_regression(10), 10, num_rows, lambda rng, eta: rng.random(eta.size) < 1 / (1 + np.exp(-eta))
+        ),
+        "poisson, d = 9": regression_target(
+            poisson_regression(8), 8, num_rows, lambda rng, eta: rng.poisson(np.log1p(np.exp(eta)))
+        ),
+    }
+
+
+def compare(cases: list[Case], num_chains: int, num_steps: int, repeats: int) -> Iterator[list[str]]:
+    """Run the cases by turns; one line for each."""
+    for case in cases:
+        case.prepare(num_chains, num_steps)
+    for number in range(repeats):
+        for case in cases:
+            case.measure(SETTLING_CALLS + number, num_steps)
+    ours = cases[0]
+    for case in cases:
+        yield [
+            case.label,
+            f"{case.microseconds:.0f}",
+            f"{case.evaluations:.1f}",
+            f"{case.microseconds / (num_chains * case.evaluations):.2f}",
+            f"{case.microseconds / ours.microseconds:.2f}",
+            f"{case.evaluations / ours.evaluations:.2f}",
+        ]
+
+
+@double_precision
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print it as one table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = quick_parser("slice-kernels", __doc__)
     parser.add_argument("--rows", type=int, default=500, help="coreset size M")
     parser.add_argument("--chains", type=int, default=2)
     parser.add_argument("--lines", type=int, default=50, help="slice moves of each chain in one timed call")
     parser.add_argument("--repeats", type=int, default=40, help="timed calls, of which the fastest counts")
-    arguments = parser.parse_args()
-
-    targets = {
-        "logistic, d = 11": regression_target(
-            logistic_regression(10), 10, arguments.rows, lambda rng, eta: rng.random(eta.size) < 1 / (1 + np.exp(-eta))
-        ),
-        "poisson, d = 9": regression_target(
-            poisson_regression(8), 8, arguments.rows, lambda rng, eta: rng.poisson(np.log1p(np.exp(eta)))
-        ),
-    }
-    title = (
-        f"A step of {arguments.chains} chains, M = {arguments.rows}, width {WIDTH:g}, up to {MAX_DOUBLINGS} doublings"
-    )
+    options = parser.parse_args(arguments)
+    rows, lines, repeats = (50, 10, 2) if options.quick else (options.rows, options.lines, options.repeats)
+    title = f"A step of {options.chains} chains, M = {rows}, width {WIDTH:g}, up to {MAX_DOUBLINGS} doublings"
     table = Table("target", "kernel", "", title=title)
     for column in ("µs per step", "evaluations", "µs per evaluation", "time ratio", "evaluations ratio"):
         table.add_column(column, justify="right")
-    for target_name, target in targets.items():
-        for kernel_name, cases in make_cases(target).items():
+    for target_name, target in islice(make_targets(rows).items(), 1 if options.quick else None):
+        for kernel_name, cases in islice(make_cases(target).items(), 1 if options.quick else None):
             dimension = 1 + target.rows["x"].shape[1]
-            num_steps = max(1, arguments.lines // (1 if kernel_name == "hit-and-run" else dimension))
-            for case in cases:
-                case.prepare(arguments.chains, num_steps)
-            for number in range(arguments.repeats):
-                for case in cases:
-                    case.measure(SETTLING_CALLS + number, num_steps)
-            ours = cases[0]
-            for case in cases:
-                table.add_row(
-                    target_name,
-                    kernel_name,
-                    case.label,
-                    f"{case.microseconds:.0f}",
-                    f"{case.evaluations:.1f}",
-                    f"{case.microseconds / (arguments.chains * case.evaluations):.2f}",
-                    f"{case.microseconds / ours.microseconds:.2f}",
-                    f"{case.evaluations / ours.evaluations:.2f}",
-                    end_section=case is cases[-1],
-                )
+            num_steps = max(1, lines // (1 if kernel_name == "hit-and-run" else dimension))
+            for cells in compare(cases, options.chains, num_steps, repeats):
+                table.add_row(target_name, kernel_name, *cells, end_section=cells[0] == cases[-1].label)
     Console().print(table)
+    return 0
 
 
 if __name__ == "__main__":
-    with jax.enable_x64(True):
-        main()
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What a step costs: slice kernels beside BlackJAX's, and an iteration beside its bare log-likelihoods."""

@@ -1,0 +1,52 @@
+"""Pages of the documentation are what the committed tables give, and cite commands that exist."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from coreset_mcmc.commands import bench, cli
+from coreset_mcmc_benchmarks.paper.summary import write_summary
+from coreset_mcmc_benchmarks.speed.page import write_page
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+runner = CliRunner()
+
+
+@pytest.mark.parametrize("name", ["methods", "numpyro", "pymc"])
+def test_page_comes_from_its_table(name, tmp_path):
+    stem = name if name == "methods" else f"interop_{name}"
+    shutil.copy(DOCS / "benchmarks" / f"{stem}.csv", tmp_path)
+    result = runner.invoke(cli.app, ["bench", name, "--table", "--out", str(tmp_path)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert (tmp_path / f"{stem}.md").read_text() == (DOCS / "benchmarks" / f"{stem}.md").read_text()
+
+
+def test_tables_of_the_verdicts_come_from_their_table(tmp_path):
+    shutil.copy(DOCS / "trust.md", tmp_path)
+    arguments = ["--table", "--out", str(DOCS / "benchmarks"), "--page", str(tmp_path / "trust.md")]
+    assert runner.invoke(cli.app, ["bench", "trust", *arguments], catch_exceptions=False).exit_code == 0
+    assert (tmp_path / "trust.md").read_text() == (DOCS / "trust.md").read_text()
+
+
+def test_pages_of_speed_and_of_the_paper_come_from_their_tables(tmp_path):
+    shutil.copy(DOCS / "benchmarks" / "speed.csv", tmp_path)
+    shutil.copy(DOCS / "paper" / "runs.csv", tmp_path)
+    assert write_page(tmp_path).read_text() == (DOCS / "benchmarks" / "speed.md").read_text()
+    assert write_summary(tmp_path).read_text() == (DOCS / "paper" / "summary.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_cite_benchmarks_that_exist(page):
+    text = page.read_text()
+    known = {"paper", "speed", *bench.BENCHMARKS}
+    assert set(re.findall(r"coreset-mcmc bench ([a-z-]+)", text)) <= known
+    assert "python benchmarks/" not in text
+    for path in re.findall(r"`(benchmarks/[\w/.]+)`", text):
+        assert (ROOT / path).exists(), path
