@@ -13,12 +13,10 @@ from coreset_mcmc import datasets
 from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.datasets import paper
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
-
-@pytest.mark.skipif(not (SHARED / "poisson_reg.csv").exists(), reason="the authors' poisson_reg.csv is not here")
+@pytest.mark.paper_data
 def test_bike_share_counts_are_the_documented_ones():
-    counts = datasets.bike_share_counts(SHARED)
+    counts = datasets.bike_share_counts()
     assert counts.x.shape == (15_641, 8)
     assert counts.y.mean() == pytest.approx(189.35, abs=0.01)
     assert counts.y.var() == pytest.approx(32_794, abs=1)
