@@ -180,9 +180,12 @@ def test_more_sampling_chains_than_training_chains():
 
 
 def test_user_kernel_replaces_the_pilot():
-    fit = quick_fit(method=None, kernel=cm.kernels.UnivariateSlice())
-    assert fit.pilot.reason == "not needed"
-    assert fit.pilot.num_evaluations == 0
+    """Uniform weights move chains with a kernel; without one they get a pilot run."""
+    shaped = quick_fit(method=cm.Uniform())
+    assert shaped.pilot.num_evaluations > 0
+    given = quick_fit(method=cm.Uniform(), kernel=cm.kernels.UnivariateSlice())
+    assert given.pilot.num_evaluations == 0
+    assert given.pilot.reason == "not needed"
 
 
 def test_interrupting_training_goes_on_to_sampling(monkeypatch):
