@@ -23,8 +23,8 @@ def _generator() -> np.random.Generator:
 
 def line() -> Names:
     """A predictor, a response that follows it, and both as a table."""
-    x = _generator().normal(size=ROWS)
-    y = 1 + 2 * x + _generator().normal(size=ROWS)
+    x, noise = _generator().normal(size=(2, ROWS))
+    y = 1 + 2 * x + noise
     return {"x": x, "y": y, "data": pd.DataFrame({"x": x, "y": y})}
 
 

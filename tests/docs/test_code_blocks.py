@@ -81,11 +81,12 @@ def test_syntax_of_commands(page):
 
 @pytest.mark.parametrize("page", pages_with("bash"))
 def test_commands(page, in_a_folder, monkeypatch, single_precision):
-    """One folder for a page. Flights are few, and runs of the paper's experiments, which take hours, are left out."""
+    """One folder for a page. Flights are few; runs of the paper's experiments, which take hours, are there already."""
     every_flight = example.flights_with_weather
     monkeypatch.setattr(example, "flights_with_weather", lambda: every_flight().iloc[:: 300_000 // ROWS])
     monkeypatch.setattr(paper_command, "_run_missing", lambda console, request: None)
-    shutil.copytree(ROOT / "docs" / "paper", in_a_folder / "docs" / "paper")
+    for folder in ("paper", "docs/paper"):
+        shutil.copytree(ROOT / "docs" / "paper", in_a_folder / folder)
     for block in blocks_on(page, "bash"):
         stand_ins_for(block)
         for line in block.text.splitlines():

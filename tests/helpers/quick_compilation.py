@@ -30,11 +30,12 @@ def use_quick_compilation(config: pytest.Config) -> None:
 def _are_known(config: pytest.Config, options: str) -> bool:
     """Whether XLA starts with them; pytest's cache remembers that."""
     question = f"xla-{jaxlib.__version__}/{options.replace('/', '_')}"
-    answer = config.cache.get(question, None) if config.cache else None
+    cache = getattr(config, "cache", None)
+    answer = cache.get(question, None) if cache else None
     if answer is None:
         probe = [sys.executable, "-c", "import jax; jax.jit(lambda: 0)()"]
         environment = {**os.environ, "XLA_FLAGS": options}
         answer = subprocess.run(probe, env=environment, check=False, capture_output=True).returncode == 0
-        if config.cache:
-            config.cache.set(question, answer)
+        if cache:
+            cache.set(question, answer)
     return answer

@@ -31,6 +31,7 @@ def sparse_data():
     return {"x": x, "y": x @ np.array([0.0, 2.0, 2.0]) + rng.normal(size=200)}
 
 
+@pytest.mark.full
 @ALL
 def test_fit_returns_the_same_kind_of_result_for_every_method(entry, tmp_path):
     fit = quiet_fit(cm.models.logistic_regression(2), logistic_data(), method=entry.make(1.0))
@@ -67,6 +68,7 @@ def test_the_impossible_is_refused_with_what_would_work(entry):
     assert entry.name not in str(error.value).split("would work:")[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", methods_that_work(SPARSE, SPARSE.initial_position))
 def test_methods_said_to_work_on_a_discrete_model_do(name):
     entry = next(entry for entry in METHODS if entry.name == name)
@@ -80,6 +82,7 @@ def test_methods_said_to_work_on_a_discrete_model_do(name):
     assert gamma[..., 1:].mean() > 0.9, "coefficients of 2 with noise 1 leave no doubt"
 
 
+@pytest.mark.full
 def test_defaults_work_on_the_discrete_model():
     """No method and no kernel named: Gibbs moves the chains, and the active coefficients are found."""
     fit = quiet_fit(SPARSE, sparse_data(), draws=200)
