@@ -62,6 +62,7 @@ def stand_ins_for(block: Block) -> dict[str, object]:
     return {name: value for names in made for name, value in names.items()}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_python(page, in_a_folder, single_precision):
     """In one namespace, as a reader goes down the page; a traceback shows the line of the page."""
@@ -79,6 +80,7 @@ def test_syntax_of_commands(page):
             assert line.startswith(("coreset-mcmc ", *ONLY_PARSED)), f"{page}:{block.line}: say here how to run {line}"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("bash"))
 def test_commands(page, in_a_folder, monkeypatch, single_precision):
     """One folder for a page. Flights are few; runs of the paper's experiments, which take hours, are there already."""

@@ -33,6 +33,7 @@ def host(seed):
     return cm.fit(model, {"y": y}, random_seed=seed, method=method, **SETTINGS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fit", [compiled, host])
 def test_two_at_once_have_the_bits_of_one_after_the_other(fit):
     with warnings.catch_warnings():

@@ -581,6 +581,7 @@ class TestReferences:
         assert references.load(tmp_path / "absent.npz", model, data) is None
         assert [path.name for path in tmp_path.iterdir()] == ["file.npz"]
 
+    @pytest.mark.full
     @pytest.mark.slow
     @pytest.mark.statistical
     def test_a_small_run_has_the_known_marginal(self, references: Any, seed: int) -> None:
@@ -599,6 +600,7 @@ class TestReferences:
         assert abs(absolute.mean() - mean) < 5 * deviation / np.sqrt(ess)
 
 
+@pytest.mark.full
 def test_fit_works_end_to_end(rng: np.random.Generator) -> None:
     """Groups as an integer column, a dictionary of four variables and named dimensions, from data to draws."""
     data = hierarchical_logistic_regression_data(rng, 300, num_features=NUM_FEATURES, num_groups=NUM_GROUPS)

@@ -157,6 +157,7 @@ def test_finds_the_mode_from_the_models_own_start(searched, rng):
     np.testing.assert_allclose(drops, 0.5 * 0.01**2, rtol=0.05, atol=10 * rounding)
 
 
+@pytest.mark.full
 def test_gaussian_has_the_curvature_of_the_mode(searched, rng):
     problem, state, _ = searched
     gaussian = approximation_at(state)
