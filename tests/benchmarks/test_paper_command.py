@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from coreset_mcmc.commands import cli
 from coreset_mcmc.core.errors import InputError, RunError
+from coreset_mcmc.datasets.paper import DATA_VARIABLE
 from coreset_mcmc_benchmarks.paper import measure as measuring
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.figures import FIGURES, draw_figures
@@ -22,7 +23,6 @@ from coreset_mcmc_benchmarks.paper.summary import write_summary
 from coreset_mcmc_benchmarks.paper.table import CURVE_FIELDS, CURVES, FIELDS, RUNS, append, missing, read_runs
 
 runner = CliRunner()
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def test_all_jobs_of_the_paper_are_there_once():
@@ -73,6 +73,7 @@ def setup(tmp_path):
     return Setup(QUICK, None, tmp_path / "references")
 
 
+@pytest.mark.full
 def test_a_failed_run_is_a_row_that_says_so(setup, monkeypatch):
     def refuse(*arguments, **options):
         raise RunError("a chain was lost")
@@ -151,11 +152,11 @@ def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeyp
     assert "Traceback" not in result.output
 
 
+@pytest.mark.full
 def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(tmp_path):
     """Every experiment, method and figure, small; Poisson only where the authors' file is at hand."""
-    has_counts = (SHARED / "poisson_reg.csv").exists()
-    experiments = [name for name in EXPERIMENTS if name != "poisson" or has_counts]
-    arguments = ["bench", "paper", "--quick", "--workers", "1", "--out", str(tmp_path), "--data", str(SHARED)]
+    experiments = [name for name in EXPERIMENTS if name != "poisson" or DATA_VARIABLE in os.environ]
+    arguments = ["bench", "paper", "--quick", "--workers", "1", "--out", str(tmp_path)]
     arguments += ["--experiment", ",".join(experiments)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +29,6 @@ from coreset_mcmc_benchmarks.speed.symmetries import first_factor_positive, sort
 from coreset_mcmc_benchmarks.speed.table import FIELDS, TABLE, missing, read_table
 
 runner = CliRunner()
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def test_all_jobs_are_there_once_and_suit_their_problem():
@@ -213,9 +210,10 @@ def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeyp
     assert "Traceback" not in result.output
 
 
+@pytest.mark.full
 def test_quick_comparison_runs_everyone_and_a_second_call_does_nothing(tmp_path):
     """Every contestant, on two small problems."""
-    arguments = ["bench", "speed", "--quick", "--out", str(tmp_path), "--data", str(SHARED)]
+    arguments = ["bench", "speed", "--quick", "--out", str(tmp_path)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     table = read_table(tmp_path)

@@ -359,6 +359,7 @@ def fitted():
         return cm.fit(model, data, initvals={"sigma": 0.5}, var_names=["~mean_b"], **options)
 
 
+@pytest.mark.full
 def test_results_carry_names_dims_and_values(fitted):
     posterior = fitted.posterior
     assert set(posterior.data_vars) == {"mean_a", "scale_a", "scale_b", "a", "b", "sigma"}
@@ -373,6 +374,7 @@ def test_results_carry_names_dims_and_values(fitted):
     assert "mean_b" in fitted.positions()
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_posterior_is_that_of_numpyros_own_nuts(fitted):
     """Means agree within Monte Carlo error and an allowance for the coreset.
@@ -395,6 +397,7 @@ def test_posterior_is_that_of_numpyros_own_nuts(fitted):
         assert np.abs(np.log(ours.std(0) / theirs.std(0))).max() < np.log(1.5), name
 
 
+@pytest.mark.full
 def test_predictions_and_loo_of_all_rows(fitted):
     summary = fitted.predict(draws=50)["posterior_predictive"]["obs"]
     assert dict(summary.sizes) == {"row": 2_000, "statistic": 5}
@@ -412,6 +415,7 @@ def test_predictions_and_loo_of_all_rows(fitted):
     assert 5 < elpd.p < 30
 
 
+@pytest.mark.full
 def test_a_saved_fit_predicts_as_before(fitted, tmp_path):
     _, data, static = cases(size=2_000)["lung"]
     path = fitted.save(tmp_path / "fit.nc")
@@ -423,6 +427,7 @@ def test_a_saved_fit_predicts_as_before(fitted, tmp_path):
         cm.load(path).predict()
 
 
+@pytest.mark.full
 def test_the_coreset_refitted_in_numpyro_is_our_posterior(fitted):
     """The recipe of the guide: weights as scales of the rows. Its log density is that of the chains, up to nothing."""
     frame = fitted.coreset.to_frame()
