@@ -1,30 +1,47 @@
-"""Shared fixtures: double precision as the package itself uses it, seeds that can be swept, and the paper's data."""
+"""Two tiers, seeds that can be swept, double precision as the package itself uses it, memory that stays in bounds."""
 
 from __future__ import annotations
 
-import gc
-import hashlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-POISSON_SHA256 = "065762a51f68a04ab89ff6f7b1b426e50ae99ae44595f5c5226e5a8fe783ee4d"
+from coreset_mcmc.datasets.paper import DATA_VARIABLE
+from tests.helpers import worker_memory
+from tests.helpers.bike_share import bike_share_table
+from tests.helpers.quick_compilation import use_quick_compilation
+
+PEAKS = pytest.StashKey[dict[str, int]]()
+"""Of each process by its name, collected by the one that prints."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="everything; without it, only the fast tier")
+    parser.addoption("--slow", action="store_true", help="everything, and tests that take minutes each")
     parser.addoption("--seeds", type=int, default=1, help="repeat statistical tests with this many seeds")
-    parser.addoption("--slow", action="store_true", help="also run tests that take minutes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[PEAKS] = {}
+    if not _is_worker(config):
+        use_quick_compilation(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
+    """Leave out the full tier, unless tests are chosen by marker or by name, and what needs the paper's own tables."""
+    runs_slow = config.getoption("--slow")
+    is_chosen = bool(config.option.markexpr) or any("::" in argument for argument in config.args)
+    left_out = set() if runs_slow or config.getoption("--full") or is_chosen else {"full"}
+    if DATA_VARIABLE not in os.environ:
+        left_out.add("paper_data")
+    config.hook.pytest_deselected(items=[item for item in items if left_out & set(item.keywords)])
+    items[:] = [item for item in items if not left_out & set(item.keywords)]
     for item in items:
-        if "slow" in item.keywords:
+        if "slow" in item.keywords and not runs_slow:
             item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
 
 
@@ -33,18 +50,51 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--seeds")))
 
 
-MAX_MEMORY_MAPS = 25_000
-"""Every compiled program maps a few pieces of memory; at the kernel's limit, 65 530 by default, compilation crashes."""
+_forgetting = worker_memory.Forgetting()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_programs_are_forgotten_in_time() -> Iterator[None]:
-    """Between two modules, if there are very many; the programs that they share are then compiled again."""
-    yield
-    maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_bytes().count(b"\n") > MAX_MEMORY_MAPS:
-        jax.clear_caches()
-        gc.collect()
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    _forgetting.after_test()
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """A worker has ended and says how much memory it had."""
+    output = getattr(node, "workeroutput", {})
+    if "peak_memory" in output:
+        node.config.stash[PEAKS][node.gateway.id] = output["peak_memory"]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    config = session.config
+    if _is_worker(config):
+        config.workeroutput["peak_memory"] = worker_memory.peak()  # type: ignore[attr-defined]
+        return
+    peaks = config.stash[PEAKS] or {"the only process": worker_memory.peak()}
+    config.stash[PEAKS] = peaks
+    if config.getoption("--full") and max(peaks.values()) > worker_memory.LIMIT and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    limit = worker_memory.LIMIT
+    for name, peak in config.stash[PEAKS].items():
+        terminalreporter.write_line(f"peak memory of {name}: {_mebibytes(peak)}")
+        if peak > limit:
+            terminalreporter.write_line(
+                f"{name} needed more than the {_mebibytes(limit)} that a process may have: a test holds too much, or "
+                "compiled programs are not forgotten (tests/helpers/worker_memory.py). With --full this is a failure.",
+                red=True,
+            )
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / worker_memory.MEBIBYTE:,.0f} MiB"
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
 
 
 @pytest.fixture(autouse=True)
@@ -71,11 +121,5 @@ def rng(seed: int) -> np.random.Generator:
 
 @pytest.fixture(scope="session")
 def poisson_data() -> dict[str, np.ndarray]:
-    """The bike-share counts of the paper: 8 standardised features, a constant column, the response."""
-    directory = os.environ.get("CORESET_MCMC_DATA", Path(__file__).parents[2] / "shared" / "data")
-    path = Path(directory) / "poisson_reg.csv"
-    if not path.exists():
-        pytest.skip("poisson_reg.csv not found: name its folder in CORESET_MCMC_DATA")
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == POISSON_SHA256
-    table = np.loadtxt(path, delimiter=",")
-    return {"x": table[:, :8], "y": table[:, 9]}
+    """Counts like those of the paper, with eight standardised features."""
+    return bike_share_table()

@@ -16,6 +16,7 @@ def test_the_gallery_is_there():
     assert len(EXAMPLES) >= 6
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path, capsys, single_precision):
     """As a user runs it: JAX in its default precision."""

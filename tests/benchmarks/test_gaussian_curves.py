@@ -61,6 +61,7 @@ def curves():
     }
 
 
+@pytest.mark.full
 def test_decay_is_geometric_without_the_sign_and_stops_at_the_floor_with_it(curves):
     affine, simplex = curves["affine", 30], curves["simplex", 30]
     assert affine.kl[-1] < 1e-3 * affine.kl[0]

@@ -80,6 +80,7 @@ def setup(tmp_path):
     return Setup(QUICK, None, tmp_path / "references")
 
 
+@pytest.mark.full
 def test_a_failed_run_is_a_row_that_says_so(setup, monkeypatch):
     def refuse(*arguments, **options):
         raise RunError("a chain was lost")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,7 +14,7 @@ from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.datasets import paper
 
 
-@pytest.mark.skipif(paper.DATA_VARIABLE not in os.environ, reason="CORESET_MCMC_DATA names no folder")
+@pytest.mark.paper_data
 def test_bike_share_counts_are_the_documented_ones():
     counts = datasets.bike_share_counts()
     assert counts.x.shape == (15_641, 8)

@@ -209,6 +209,7 @@ def test_disks_that_refuse(code, message, bad_files, command, tmp_path, monkeypa
     assert not list((tmp_path / "run").glob(".*.part"))
 
 
+@pytest.mark.full
 def test_a_disk_that_fills_up_late_loses_nothing(bad_files, command, tmp_path, monkeypatch):
     """Draws cannot be written; with space again, the run goes on from its checkpoint."""
     replace = os.replace
@@ -277,6 +278,7 @@ def test_a_broken_summary(command, tmp_path):
     assert "summary.json" in result.stderr
 
 
+@pytest.mark.full
 def test_markup_and_html_stay_text(command, tmp_path):
     """Column names that are markup for the terminal or for a browser are shown as they are."""
     names = ["[red]y[/red]", "<script>alert(1)</script>"]
@@ -292,6 +294,7 @@ def test_markup_and_html_stay_text(command, tmp_path):
     assert "&lt;script&gt;" in page
 
 
+@pytest.mark.full
 def test_separable_outcomes_have_a_posterior(command, tmp_path):
     """Perfect separation has no maximum-likelihood estimate; with a proper prior it has a posterior, and a note."""
     x = np.linspace(-1, 1, 200)

@@ -37,6 +37,7 @@ def few_flights(monkeypatch):
     return thinned
 
 
+@pytest.mark.full
 def test_demo_leaves_a_table_a_picture_and_draws(few_flights, tmp_path):
     arguments = ["demo", "--coreset-size", "60", "--draws", "100", "--chains", "2", "--out", str(tmp_path / "out")]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)

@@ -38,6 +38,7 @@ def finished(tmp_path_factory, folder):
     return run, made.stdout
 
 
+@pytest.mark.full
 def test_everything_is_left_behind(finished, flights):
     run, shown = finished
     assert {path.name for path in run.iterdir()} >= {
@@ -60,6 +61,7 @@ def test_everything_is_left_behind(finished, flights):
     assert (np.diff(rows["weight"]) <= 0).all()
 
 
+@pytest.mark.full
 def test_the_posterior_is_that_of_logistic_regression(finished, flights):
     """Cancellations fall with visibility; the means agree with Newton's method on all rows to half an sd.
 
@@ -77,6 +79,7 @@ def test_the_posterior_is_that_of_logistic_regression(finished, flights):
     assert (np.abs(means - beta) < 0.5 * deviations).all()
 
 
+@pytest.mark.full
 def test_the_configuration_repeats_the_run(finished, command, tmp_path):
     run, _ = finished
     again = command("fit", "--config", run / "config.toml", "--no-trust", "--no-report", "--out", tmp_path / "again")
@@ -85,6 +88,7 @@ def test_the_configuration_repeats_the_run(finished, command, tmp_path):
     assert read(tmp_path / "again")["parameters"] == read(run)["parameters"]
 
 
+@pytest.mark.full
 def test_report_is_drawn_again_without_the_data(finished, command, monkeypatch):
     run, _ = finished
     before = (run / "report.html").read_bytes()
@@ -94,12 +98,14 @@ def test_report_is_drawn_again_without_the_data(finished, command, monkeypatch):
     assert (run / "report.html").read_bytes() == before
 
 
+@pytest.mark.full
 def test_a_finished_run_is_not_run_again(finished, command):
     resumed = command("resume", finished[0])
     assert resumed.exit_code == 0
     assert "finished" in resumed.output
 
 
+@pytest.mark.full
 def test_requirements_on_the_verdict(finished, command):
     """Exit code 4 tells a script that the verdict is worse than it accepts."""
     verdict = read(finished[0])["verdict"]
@@ -107,6 +113,7 @@ def test_requirements_on_the_verdict(finished, command):
     assert command("resume", finished[0], "--require", "good").exit_code == (0 if verdict == "good" else 4)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("table", "formula", "family", "names"),
     [
@@ -167,6 +174,7 @@ def same_bits(run, other):
     assert read(run)["kl_estimate"] == read(other)["kl_estimate"]
 
 
+@pytest.mark.full
 def test_a_killed_run_ends_with_the_same_bits(uninterrupted, folder, command, tmp_path):
     """SIGKILL as soon as training has been saved."""
     run = tmp_path / "run"
@@ -184,6 +192,7 @@ def test_a_killed_run_ends_with_the_same_bits(uninterrupted, folder, command, tm
     same_bits(run, uninterrupted)
 
 
+@pytest.mark.full
 def test_ctrl_c_leaves_a_partial_result_that_can_be_resumed(uninterrupted, folder, command, tmp_path, monkeypatch):
     """The signal comes with the first news of sampling."""
     update = ProgressBar.update
@@ -207,6 +216,7 @@ def test_ctrl_c_leaves_a_partial_result_that_can_be_resumed(uninterrupted, folde
     same_bits(run, uninterrupted)
 
 
+@pytest.mark.full
 def test_runs_are_compared(finished, uninterrupted, command):
     shown = command("compare", finished[0], uninterrupted)
     assert shown.exit_code == 0, shown.output

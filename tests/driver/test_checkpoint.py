@@ -111,6 +111,7 @@ driver.run(
 """
 
 
+@pytest.mark.full
 def test_kill_and_resume_gives_the_same_bits(tmp_path):
     """A process that saves all the time is killed at an arbitrary moment; what is left resumes exactly."""
     path = tmp_path / "run.npz"

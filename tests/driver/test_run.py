@@ -153,6 +153,7 @@ def test_non_finite_gradient_names_the_step_and_the_fix(problem, key):
         run(small_method(), problem, key, num_steps=60)
 
 
+@pytest.mark.full
 def test_epochs_stop_when_converged_and_return_the_best_weights(problem, key):
     method = small_method(num_iterations=50_000, epochs=DoublingEpochs(first_length=100))
     trained = run(method, problem, key, num_steps=method.max_steps)

@@ -113,12 +113,14 @@ def test_same_seed_same_bits_and_none_is_remembered():
     np.testing.assert_array_equal(fresh.coreset.weights, repeated.coreset.weights)
 
 
+@pytest.mark.full
 def test_works_in_single_precision_sessions(single_precision):
     fit = quick_fit()
     assert fit.coreset.weights.dtype == np.float64
     assert jax.numpy.ones(1).dtype == np.float32
 
 
+@pytest.mark.full
 def test_data_frame_and_array_positions():
     """A model in plain JAX on a DataFrame, with a bare array as position."""
     frame = pd.DataFrame({"value": np.random.default_rng(0).normal(2.0, 1.0, size=300), "unused": range(300)})
@@ -132,6 +134,7 @@ def test_data_frame_and_array_positions():
     assert fit.posterior["theta"].mean() == pytest.approx(frame["value"].mean() * 300 / 301, abs=0.1)
 
 
+@pytest.mark.full
 def test_discrete_positions_with_a_kernel_of_the_user(key):
     """A position with an integer part: the default kernel refuses it, a kernel that can move it is used."""
 
@@ -172,6 +175,7 @@ def test_discrete_positions_with_a_kernel_of_the_user(key):
     assert set(np.unique(groups)) == {0, 1}
 
 
+@pytest.mark.full
 def test_more_sampling_chains_than_training_chains():
     fit = quick_fit(chains=3)
     draws = fit.posterior["beta"].to_numpy()
@@ -179,10 +183,14 @@ def test_more_sampling_chains_than_training_chains():
     assert not np.array_equal(draws[0], draws[2])
 
 
+@pytest.mark.full
 def test_user_kernel_replaces_the_pilot():
-    fit = quick_fit(method=None, kernel=cm.kernels.UnivariateSlice())
-    assert fit.pilot.reason == "not needed"
-    assert fit.pilot.num_evaluations == 0
+    """Uniform weights move chains with a kernel; without one they get a pilot run."""
+    shaped = quick_fit(method=cm.Uniform())
+    assert shaped.pilot.num_evaluations > 0
+    given = quick_fit(method=cm.Uniform(), kernel=cm.kernels.UnivariateSlice())
+    assert given.pilot.num_evaluations == 0
+    assert given.pilot.reason == "not needed"
 
 
 def test_interrupting_training_goes_on_to_sampling(monkeypatch):

@@ -60,6 +60,7 @@ def test_mixing_is_judged_within_chains(rng):
     assert not Mixing(101.0, 1_000, 0.0).is_poor
 
 
+@pytest.mark.full
 def test_a_funnel_is_rescued(funnel_data):
     """The marginal of log_spread against trapezoidal quadrature: given the spread, effects integrate out."""
     with warnings.catch_warnings():
@@ -88,6 +89,7 @@ def test_a_funnel_is_rescued(funnel_data):
     assert stats["diverging"].mean() < 0.01
 
 
+@pytest.mark.full
 def test_what_mixes_is_left_alone(rng, monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("not needed")
@@ -101,6 +103,7 @@ def test_what_mixes_is_left_alone(rng, monkeypatch):
     assert fitted.sampling.num_steps == 200 + NUM_TUNING
 
 
+@pytest.mark.full
 def test_worse_draws_are_not_taken(funnel_data, monkeypatch):
     """Trees that did not move at all lose against whatever was there."""
     calls = []

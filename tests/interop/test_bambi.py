@@ -43,6 +43,7 @@ def assert_totals_agree(source, model: cm.Model) -> None:
         np.testing.assert_allclose(ours, expected, rtol=1e-8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(MODELS))
 def test_totals_are_those_of_bambi(name):
     assert_totals_agree(source(name), converted(name))
@@ -130,6 +131,7 @@ def fitted():
     return model, fit
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_coreset_posterior_is_the_known_one(fitted):
     """Least squares on 2 000 rows is the posterior mean to a hundredth of its spread; five standard errors of at least
@@ -144,6 +146,7 @@ def test_coreset_posterior_is_the_known_one(fitted):
         assert abs(draws.mean() - value) < (5 / np.sqrt(200) + np.sqrt(0.04) + 0.01) / np.sqrt(2_000)
 
 
+@pytest.mark.full
 def test_recipe_for_bambi_has_the_posterior_of_the_coreset(fitted):
     """The recipe of docs/bring_your_model.md: weights in the response, priors of the full model, no centring."""
     model, fit = fitted

@@ -360,6 +360,7 @@ def fitted():
         return cm.fit(model, data, initvals={"sigma": 0.5}, var_names=["~mean_b"], **options)
 
 
+@pytest.mark.full
 def test_results_carry_names_dims_and_values(fitted):
     posterior = fitted.posterior
     assert set(posterior.data_vars) == {"mean_a", "scale_a", "scale_b", "a", "b", "sigma"}
@@ -382,6 +383,7 @@ def monte_carlo_errors(draws):
     return of_mean, of_log_spread
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_posterior_is_that_of_numpyros_own_nuts(fitted):
     """Means and spreads agree within Monte Carlo error and what the coreset's own error allows.
@@ -405,6 +407,7 @@ def test_posterior_is_that_of_numpyros_own_nuts(fitted):
         assert np.all(stretch < 5 * errors[1] + np.sqrt(0.02)), name
 
 
+@pytest.mark.full
 def test_predictions_and_loo_of_all_rows(fitted):
     """Coverage and the number of effective parameters are what they must be, within five standard errors.
 
@@ -432,6 +435,7 @@ def test_predictions_and_loo_of_all_rows(fitted):
     assert abs(elpd.p - 11) < 5 * np.hypot(0.3, 0.4) + 0.9
 
 
+@pytest.mark.full
 def test_a_saved_fit_predicts_as_before(fitted, tmp_path):
     _, data, static = cases(size=2_000)["lung"]
     path = fitted.save(tmp_path / "fit.nc")
@@ -443,6 +447,7 @@ def test_a_saved_fit_predicts_as_before(fitted, tmp_path):
         cm.load(path).predict()
 
 
+@pytest.mark.full
 def test_the_coreset_refitted_in_numpyro_is_our_posterior(fitted):
     """The recipe of the guide: weights as scales of the rows. Its log density is that of the chains, up to nothing."""
     frame = fitted.coreset.to_frame()

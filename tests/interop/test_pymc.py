@@ -62,6 +62,7 @@ def test_totals_are_those_of_pymc(name):
     assert_totals_agree(source(name), converted(name))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["radon", "mixture"])
 def test_rows_can_be_batched_differentiated_and_vectorised(name):
     model = converted(name)
@@ -115,6 +116,7 @@ def mean_of_new_responses(ours: cm.Model, position, count: int = 4_000):
     return np.mean(draws, axis=0), np.std(draws, axis=0) / np.sqrt(count)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["radon", "mixture", "logistic"])
 def test_new_responses_follow_the_model(name):
@@ -349,6 +351,7 @@ def test_what_cannot_be_a_coreset_is_refused_with_advice(make, words):
         cm.from_pymc(make())
 
 
+@pytest.mark.full
 def test_global_settings_of_jax_stay_as_they_are():
     code = (
         "import os, jax, numpy as np, pymc as pm; import coreset_mcmc as cm\n"
@@ -369,6 +372,7 @@ def fitted():
         )
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_coreset_posterior_agrees_with_pymcs_own_sampler(fitted):
     """Means within five standard errors, three parameters: false alarms in fewer than 1 of 10^5 runs if the coreset
@@ -386,6 +390,7 @@ def test_coreset_posterior_agrees_with_pymcs_own_sampler(fitted):
         assert abs(mine.mean() - reference.mean()) < tolerance
 
 
+@pytest.mark.full
 def test_groups_of_the_result(fitted):
     assert set(fitted.posterior.data_vars) == {"sigma", "Intercept", "slope"}
     assert bool((fitted.posterior["sigma"] > 0).all())
@@ -403,6 +408,7 @@ def refit_in_pymc(rows, weights):
     return model
 
 
+@pytest.mark.full
 def test_recipe_for_pymc_has_the_posterior_of_the_coreset(fitted):
     """The weighted model's log-density is ours at any position, so any sampler finds the same posterior."""
     columns = {"x": fitted.coreset.columns["data_0"], "y": fitted.coreset.columns["y"]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 CODE = """
 import sys
 for name in ("numpyro", "pymc", "pytensor", "bambi", "arviz", "jinja2", "matplotlib"):
@@ -23,6 +25,7 @@ assert model.name == "model"
 """
 
 
+@pytest.mark.full
 def test_core_without_optional_libraries():
     result = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

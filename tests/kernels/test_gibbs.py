@@ -95,6 +95,7 @@ def start_and_reference(rng: np.random.Generator, exact: ExactSparse) -> tuple[P
 class TestAgainstEnumeration:
     """Weights are not whole numbers, some are zero. Each check raises a false alarm with probability 1e-4 at most."""
 
+    @pytest.mark.full
     def test_exact_draws_stay_exact(
         self, rng: np.random.Generator, key: Key, kernel: SpikeAndSlabGibbs, is_broken: bool
     ) -> None:
@@ -103,6 +104,7 @@ class TestAgainstEnumeration:
         assert is_rejected(compare_draws(POSTERIOR.target(), states.position, reference)) == is_broken
         assert not np.any(info.diverging)
 
+    @pytest.mark.full
     def test_patterns_have_their_frequencies(self, key: Key, kernel: SpikeAndSlabGibbs, is_broken: bool) -> None:
         """Independent chains, all from the model's start, 60 steps: a chi-squared test on all 2^p patterns."""
         start = jax.tree.map(
@@ -352,6 +354,7 @@ def drawn_patterns(problem: Problem, exact: ExactSparse, key: Key) -> np.ndarray
     return run(FrozenSampling(SpikeAndSlabGibbs()), sampling, key, num_steps=4_000).history.position["gamma"][500:]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_coreset_mcmc_learns_a_posterior_with_discrete_parts(seed: int, key: Key) -> None:
     """Given 30 of 1 500 rows gamma has nearly the law that it has given all of them.

@@ -49,6 +49,7 @@ def copy_of(function: Callable[..., Any]) -> Callable[..., Any]:
     return copied
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("is_broken", [False, True], ids=["right", "broken"])
 def test_slice_without_the_acceptance_test_of_figure_6(
@@ -91,6 +92,7 @@ class UnitNoise(GaussianAutoregression):
         return KernelState(moved, target.log_density(moved)), super().step(key, state, target)[1]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(("kernel_class", "is_broken"), [(GaussianAutoregression, False), (UnitNoise, True)])
 def test_autoregression_with_the_noise_of_the_misprint(kernel_class: type, is_broken: bool, key: jax.Array) -> None:
@@ -108,6 +110,7 @@ def step_after_a_change(
     return step_chains(kernel, key, states, new)[0].position
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("is_broken", [False, True], ids=["restarted", "stale"])
 @pytest.mark.parametrize("name", ["hit_and_run", "mala"])

@@ -131,12 +131,14 @@ def test_double_precision_is_kept(tested: Entry) -> None:
     assert_types_are_kept(tested, "float64")
 
 
+@pytest.mark.full
 @every_kernel
 @pytest.mark.usefixtures("single_precision")
 def test_single_precision_is_kept(tested: Entry) -> None:
     assert_types_are_kept(tested, "float32")
 
 
+@pytest.mark.full
 @every_kernel
 def test_chains_can_be_vectorised(tested: Entry) -> None:
     exact = target_for(tested)
@@ -151,6 +153,7 @@ def test_chains_can_be_vectorised(tested: Entry) -> None:
     assert jax.tree.map(lambda leaf: (4, *leaf.shape), alone) == jax.tree.map(lambda leaf: leaf.shape, together)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["hit_and_run", "random_walk"])
 def test_a_chain_moves_as_it_would_alone(name: str) -> None:
     """Whether chains run one after the other or vectorised, each follows its own key."""

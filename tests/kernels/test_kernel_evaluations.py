@@ -58,6 +58,7 @@ def count_steps(kernel: Kernel) -> tuple[int, int]:
     return reported, counter.count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     ["hit_and_run_three", "univariate_narrow", "random_walk", "autoregression", "nuts", "whitened_hmc"],

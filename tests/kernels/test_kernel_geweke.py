@@ -86,6 +86,7 @@ def alternate(kernel: Kernel, key: Key, is_restarted: bool) -> jax.Array:
     return jax.lax.map(run_chain, jax.random.split(key, NUM_CHAINS))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["hit_and_run", "random_walk", "hmc"])
 def test_joint_law_is_kept(name: str, key: jax.Array) -> None:
@@ -94,6 +95,7 @@ def test_joint_law_is_kept(name: str, key: jax.Array) -> None:
     assert_plausible(compare_columns(moved, draw_jointly(reference_key, NUM_REFERENCE)))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_joint_law_is_lost_without_restarts(key: jax.Array) -> None:
     chain_key, reference_key = jax.random.split(key)

@@ -11,6 +11,7 @@ from tests.helpers.exact_targets import BIMODAL, GAUSSIAN, NORMAL_GAMMA, PARETO
 from tests.helpers.kernel_checks import assert_plausible, invariance_p_values
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("tested", [one for one in CATALOGUE if one.only_model is None], ids=str)
 def test_invariant_on_a_skewed_target(tested: Entry, key: jax.Array) -> None:
@@ -34,6 +35,7 @@ def test_invariant_next_to_a_hard_edge(name: str, key: jax.Array) -> None:
     assert_plausible(invariance_p_values(key, PARETO, kernel, num_steps=5))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(("kernel_class", "max_doublings"), [(HitAndRunSlice, 2), (UnivariateSlice, 20)])
 def test_slice_invariant_on_two_modes(kernel_class: type, max_doublings: int, key: jax.Array) -> None:

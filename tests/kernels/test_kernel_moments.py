@@ -66,6 +66,7 @@ def test_random_walk_proposes_with_the_stated_covariance(scale: object, factor: 
     assert_plausible(normal_p_values(moment_scores(moved, np.zeros(3), factor @ factor.T)))
 
 
+@pytest.mark.full
 def test_hit_and_run_with_a_scale_moves_as_on_the_whitened_target() -> None:
     """With the same key, a step from L z is L times the step from z on the target whitened by the factor L."""
     inverse = np.linalg.inv(FACTOR)

@@ -30,6 +30,7 @@ def compare_steps(key: Key, ours: Kernel, theirs: Kernel, target: CoresetTarget,
     return compare_draws(target, *samples)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("ours", "theirs"),
@@ -45,6 +46,7 @@ def test_same_step_on_a_skewed_target(ours: Kernel, theirs: str, key: jax.Array)
     assert_plausible(compare_steps(key, ours, entry(theirs).make(3, 1.0), NORMAL_GAMMA.target(), start))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(("kernel_class", "max_doublings"), [(HitAndRunSlice, 2), (UnivariateSlice, 20)])
 def test_same_step_with_few_doublings(kernel_class: type, max_doublings: int, key: jax.Array) -> None:
@@ -55,6 +57,7 @@ def test_same_step_with_few_doublings(kernel_class: type, max_doublings: int, ke
     assert is_rejected(probabilities) == (max_doublings != 2)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_same_step_on_logistic_regression(key: jax.Array) -> None:
     """Ours evaluates the linear predictor along the line, theirs the whole model."""

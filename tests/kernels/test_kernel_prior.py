@@ -17,6 +17,7 @@ ROWS = {"x": np.array([[1.0], [-2.0], [1e308]]), "y": np.array([1.0, 0.0, 1.0])}
 """The last row overflows the linear predictor: its likelihood is zero, or not a number, almost everywhere."""
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "num_steps"), [("univariate", 15), ("hit_and_run", 5)])
 def test_zero_weights_give_the_cauchy_prior(name: str, num_steps: int, key: jax.Array) -> None:

@@ -165,6 +165,7 @@ class Counter:
         return self.rows - before
 
 
+@pytest.mark.full
 @ALL
 def test_counts_of_evaluations_are_true(entry):
     counter = Counter()
@@ -182,6 +183,7 @@ def test_counts_of_evaluations_are_true(entry):
     assert num_compiled_programs() == num_programs + len(phases) + 1, "one for each phase and one for sampling"
 
 
+@pytest.mark.full
 @ALL
 def test_nothing_that_is_not_a_number_reaches_the_user(entry):
     """A cliff that the posterior reaches: an error that says what to do, or no draw beyond that is not flagged."""

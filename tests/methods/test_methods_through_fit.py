@@ -31,6 +31,7 @@ def sparse_data():
     return {"x": x, "y": x @ np.array([0.0, 2.0, 2.0]) + rng.normal(size=200)}
 
 
+@pytest.mark.full
 @ALL
 def test_fit_returns_the_same_kind_of_result_for_every_method(entry, tmp_path):
     fit = quiet_fit(cm.models.logistic_regression(2), logistic_data(), method=entry.make(1.0))
@@ -56,17 +57,20 @@ def test_a_method_without_a_coreset_says_so():
     assert np.isnan(fit.kl_estimate)
 
 
-@ALL
+def is_choosy(method) -> bool:
+    return method.needs.gradient or method.needs.continuous
+
+
+@pytest.mark.parametrize("entry", [entry for entry in METHODS if is_choosy(entry.make(1.0))], ids=str)
 def test_the_impossible_is_refused_with_what_would_work(entry):
     """A discrete model: methods that differentiate refuse it and name those that do not; those run."""
     method = entry.make(1.0)
-    if not (method.needs.gradient or method.needs.continuous):
-        pytest.skip("needs nothing of the model")
     with pytest.raises(cm.InputError, match=r"Methods that would work: .*coreset-mcmc") as error:
         quiet_fit(SPARSE, sparse_data(), method=method)
     assert entry.name not in str(error.value).split("would work:")[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", methods_that_work(SPARSE, SPARSE.initial_position))
 def test_methods_said_to_work_on_a_discrete_model_do(name):
     entry = next(entry for entry in METHODS if entry.name == name)
@@ -80,6 +84,7 @@ def test_methods_said_to_work_on_a_discrete_model_do(name):
     assert gamma[..., 1:].mean() > 0.9, "coefficients of 2 with noise 1 leave no doubt"
 
 
+@pytest.mark.full
 def test_defaults_work_on_the_discrete_model():
     """No method and no kernel named: Gibbs moves the chains, and the active coefficients are found."""
     fit = quiet_fit(SPARSE, sparse_data(), draws=200)

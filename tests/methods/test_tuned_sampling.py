@@ -26,6 +26,7 @@ def problem():
         return SamplingProblem(target, {"theta": jnp.full((4, DIM), 2.0)})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("misfit", [0.2, 1.0, 5.0], ids=["too narrow", "right", "too wide"])
 def test_the_law_is_right_however_well_the_shape_fits(problem, misfit, seed):
     """Two moments against the closed form, within five times what independent draws would show (rate below 1e-4)."""
@@ -51,6 +52,7 @@ def test_the_step_size_stays_after_tuning(problem):
     assert len(set(sampled.record[:NUM_TUNING])) > 50
 
 
+@pytest.mark.full
 def test_draws_of_tuning_are_never_kept():
     """A user who asks for no tuning gets as many draws as asked for, made after the step size was found."""
     data = np.random.default_rng(0).normal(size=(300, 2))

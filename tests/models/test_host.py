@@ -112,6 +112,7 @@ def test_training_and_sampling_work(fitted):
     assert len(np.unique(fitted.posterior["sigma"])) == 30
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", [cm.kernels.RandomWalk(0.05), cm.kernels.UnivariateSlice()], ids=["walk", "slice"])
 def test_every_kernel_without_gradients_moves_a_black_box(kernel):
     target = CoresetTarget(jax.tree.map(lambda leaf: leaf[:20], batch()), jnp.ones(20), MODEL)
@@ -217,6 +218,7 @@ def test_mistakes_show_before_anything_is_compiled(function, error, message):
         quick_fit(cm.Model.from_callable(lambda p: p["beta"], log_likelihood, START))
 
 
+@pytest.mark.full
 def test_leave_one_out_of_a_black_box(fitted):
     elpd = fitted.loo(reweight=False)
     assert elpd.elpd_i.shape == (300,)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from coreset_mcmc import datasets
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.models import gaussian_location, poisson_regression
 from coreset_mcmc.models.model import Model
@@ -42,6 +43,7 @@ def test_finds_the_mode_from_the_models_own_start(searched, rng):
     np.testing.assert_allclose(drops, 0.5 * 0.01**2, rtol=0.05, atol=10 * rounding)
 
 
+@pytest.mark.full
 def test_gaussian_has_the_curvature_of_the_mode(searched, rng):
     problem, state, _ = searched
     gaussian = approximation_at(state)
@@ -61,9 +63,27 @@ def test_counts_passes(searched):
     assert 1 < accepted <= int(state.iteration)
 
 
-def test_paper_poisson_data(poisson_data):
-    """From 0 to an intercept of 186, far from any prior mass."""
-    state, info = find(make(poisson_regression(8), poisson_data, rows_per_block=20_000), NewtonSearch())
+def test_a_mode_far_from_any_prior_mass(poisson_data):
+    """From 0 to an intercept above 100, as near to the mode as was asked for."""
+    model = poisson_regression(8)
+    state, info = find(make(model, poisson_data), NewtonSearch())
+    assert int(info.status) == Status.OK.value
+    assert float(state.position[0]) > 100
+
+    def log_posterior(beta):
+        position = {"beta": beta}
+        return model.log_prior(position) + jnp.sum(model.log_likelihood(position, poisson_data))
+
+    gradient, hessian = jax.grad(log_posterior)(state.position), jax.hessian(log_posterior)(state.position)
+    decrement = jnp.sqrt(-gradient @ jnp.linalg.solve(hessian, gradient))
+    assert float(decrement) < NewtonSearch().tolerance
+
+
+@pytest.mark.paper_data
+def test_paper_poisson_data():
+    """From 0 to an intercept of 186."""
+    table = datasets.bike_share_counts()
+    state, info = find(make(poisson_regression(8), {"x": table.x, "y": table.y}, rows_per_block=20_000), NewtonSearch())
     assert int(info.status) == Status.OK.value
     assert int(state.iteration) < 25
     assert abs(float(state.position[0]) - 186.05) < 0.01

@@ -113,6 +113,7 @@ def test_figures_show_names_literally(hostile):
     assert not any("mathdefault" in word for word in words)
 
 
+@pytest.mark.full
 def test_the_same_content_gives_the_same_page_whatever_matplotlib_is_set_to(plain):
     before = dict(mpl.rcParams)
     with mpl.rc_context({"font.size": 30, "axes.facecolor": "red", "text.parse_math": True}):

@@ -144,6 +144,7 @@ def test_default_priors_are_what_the_words_say(family):
     assert float(by_words.model.log_prior(one) - by_words.model.log_prior(other)) == pytest.approx(found, rel=1e-2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "poisson", "negativebinomial", "t"])
 def test_the_posterior_is_that_of_bambi(family):
     """Log-posteriors differ by a constant over positions, with the same priors given to both."""
@@ -223,6 +224,7 @@ def test_values_of_the_user_as_a_start(family):
         built.model.unconstrain({"g": [1, 2, 3]}, built.model.initial_position)
 
 
+@pytest.mark.full
 def test_tables_of_the_same_shape_share_compiled_programs():
     one = build("gaussian")
     shifted = table().assign(x=lambda f: 7 * f["x"] + 1, y=lambda f: 3 - 2 * f["y"])
@@ -232,6 +234,7 @@ def test_tables_of_the_same_shape_share_compiled_programs():
     assert build("gaussian", priors={"x": "Normal(0, 1)"}).model.compiled is not one.model.compiled
 
 
+@pytest.mark.full
 def test_the_fingerprint_follows_the_model_and_not_the_process():
     first, again = build("bernoulli"), build("bernoulli")
     assert first.model is not again.model

@@ -102,6 +102,7 @@ class TestKnownTruth:
         assert judged.largest_shift < 0.3
         assert all(finding.remedy == "" for finding in judged.findings)
 
+    @pytest.mark.full
     def test_a_trained_coreset_is_good(self, trained):
         """Its true KL is 0.01 or less by the closed form."""
         judged = trained.trust()
@@ -127,12 +128,14 @@ class TestBrokenOnPurpose:
         assert judged.verdict != GOOD
         assert judged.remedy
 
+    @pytest.mark.full
     def test_a_stratum_without_weight(self):
         weights = np.where(DATA[:, 0] > 1.0, 0.0, 1.0)
         judged = given(weights).trust(**ALONE)
         assert judged.verdict == BAD
         assert "standard deviation" in judged.reason
 
+    @pytest.mark.full
     def test_untrained_rows_disagree_across_coresets(self):
         judged = fit(coreset_size=40, method=cm.Uniform(), kernel=cm.kernels.HitAndRunSlice()).trust(sensitivity=False)
         assert by_name(judged)["Agreement"].level == CARE
@@ -148,6 +151,7 @@ class TestBrokenOnPurpose:
         assert "depends on which rows were drawn" in by_name(judged)["Agreement"].text
         assert judged.largest_shift == pytest.approx(3.0, abs=0.3)
 
+    @pytest.mark.full
     def test_draws_that_are_impossible_under_other_rows(self):
         """Rows outside the coreset forbid what the coreset allows."""
         model = cm.Model(
@@ -162,6 +166,7 @@ class TestBrokenOnPurpose:
         assert judged.verdict == BAD
         assert "impossible" in judged.reason
 
+    @pytest.mark.full
     def test_a_missing_mode_is_stated_not_seen(self):
         """Two modes of equal mass, of which chains find one: the verdict is good, and says what it is blind to."""
         model = cm.Model(
@@ -302,6 +307,7 @@ class TestAccount:
 
 
 class TestOtherFits:
+    @pytest.mark.full
     def test_after_loading(self, trained, tmp_path):
         path = trained.save(tmp_path / "fit.nc")
         with pytest.raises(InputError, match=r"cm\.load\(path, model=\.\.\., data=\.\.\.\)"):
@@ -317,6 +323,7 @@ class TestOtherFits:
         assert math.isnan(judged.pareto_k)
         assert judged.num_draws == 6
 
+    @pytest.mark.full
     def test_corrected_draws_are_judged_by_what_applies(self, trained):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -327,6 +334,7 @@ class TestOtherFits:
         assert list(by_name(judged)) == ["Tail", "Draws"]
         assert list(by_name(exact.trust())) == ["Sampling"]
 
+    @pytest.mark.full
     def test_methods_without_a_coreset(self):
         full = fit(method=cm.NUTS(), tune=0)
         assert full.trust().verdict == GOOD
@@ -337,6 +345,7 @@ class TestOtherFits:
         assert by_name(unknown.trust())["Distance"].level == CARE
         assert "Nothing measures" in by_name(unknown.trust())["Distance"].text
 
+    @pytest.mark.full
     def test_discrete_parameters(self):
         data = cm.models.sparse_regression_data(np.random.default_rng(0), 1_000)
         made = fit(cm.models.sparse_regression(10), data, coreset_size=80, initvals=cm.models.least_squares_start(data))

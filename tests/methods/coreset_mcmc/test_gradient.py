@@ -77,6 +77,7 @@ def is_unbiased(z_scores):
     return np.abs(z_scores).max() < stats.norm.isf(FALSE_ALARM / (2 * z_scores.size))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "choose_rows", [None, unbiased_indices, scan_indices], ids=["full data", "without replacement", "scan"]

@@ -57,6 +57,7 @@ def small_problem():
         return gaussian_problem(size=500, dim=4, coreset_size=12, num_chains=8, seed=3)
 
 
+@pytest.mark.full
 def test_paper_default_reaches_a_millionth_of_the_initial_kl(seed):
     """M = 30, affine set, all rows: the paper's setting with d = 20 and N = 10 000."""
     problem = gaussian_problem(size=10_000, dim=20, coreset_size=30, num_chains=20, seed=seed)
@@ -100,6 +101,7 @@ def test_kl_decays_geometrically_with_all_rows(small_problem, seed):
     assert log_kl[-1] < log_kl[0] - np.log(1e6)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_noise_floor_is_proportional_to_a_constant_step(small_problem, seed):
     """With minibatches the KL settles at a level that halves with the step, up to terms of the order of the step.
@@ -117,6 +119,7 @@ def test_noise_floor_is_proportional_to_a_constant_step(small_problem, seed):
     assert abs(np.log(large.mean() / small.mean() / 2.0)) < 3.9 * error + 0.08
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_a_decaying_step_has_no_floor(small_problem, seed):
     """With minibatches and a step of t^(-1/2) the KL goes on falling, like t^(-1/2) itself.
@@ -129,6 +132,7 @@ def test_a_decaying_step_has_no_floor(small_problem, seed):
     assert curve[1_500:].mean() < 0.8 * curve[250:500].mean()
 
 
+@pytest.mark.full
 def test_non_negativity_leaves_a_floor_that_the_affine_set_does_not(seed):
     """M = 16 in d = 8: the data mean is outside the hull of these rows, so w >= 0 cannot be exact."""
     problem = gaussian_problem(size=500, dim=8, coreset_size=16, num_chains=10, seed=1)

@@ -36,6 +36,7 @@ def draws_of(sampler, problem, seed):
     return np.swapaxes(history.position["theta"][100:], 0, 1), history
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("kernel", [GaussianAutoregression(0.2), HitAndRunSlice()], ids=["gaussian", "slice"])
 def test_draws_have_the_moments_of_the_full_posterior(kernel, seed):

@@ -68,6 +68,7 @@ def assert_posterior_of_all_rows(draws):
     assert p_values(draws, data[:-5].sum(axis=0) / (1 + SIZE), 1 / (1 + SIZE)).min() < FALSE_ALARM / 6
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_draws_from_the_mode_have_the_exact_mean_and_variance(from_mode):
     history = from_mode[1].history

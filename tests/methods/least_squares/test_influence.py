@@ -36,6 +36,7 @@ def test_influence_is_the_standard_deviation_over_draws(problem):
     np.testing.assert_allclose(influences(problem, {"theta": jnp.asarray(draws)}), expected, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_few_rows_with_all_the_information_are_found():
     """Twelve positives among 3 000 rows: a hot start brings them in, uniform rows would bring 0.2 of them."""
     rng = np.random.default_rng(0)
@@ -52,6 +53,7 @@ def test_few_rows_with_all_the_information_are_found():
     np.testing.assert_array_equal(np.asarray(training.state.rows["x"]), x[np.asarray(training.state.indices)])
 
 
+@pytest.mark.full
 def test_selected_rows_are_kept():
     """Whoever selects rows gets those rows; whoever does not gets the ones that matter."""
     data = {"y": np.random.default_rng(0).normal(size=(300,))}

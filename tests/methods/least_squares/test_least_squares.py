@@ -40,6 +40,7 @@ def train(method: LeastSquares, problem: Problem, seed: int = 0):
     return run(method, problem, jax.random.key(seed), num_steps=method.max_steps)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", [HOT, COLD], ids=["hot", "cold"])
 def test_gaussian_posterior_is_found(method, seed):
     """The closed-form KL ends at rounding; uniform weights are whole nats away."""
@@ -54,6 +55,7 @@ def test_gaussian_posterior_is_found(method, seed):
     assert training.num_steps < 20
 
 
+@pytest.mark.full
 def test_an_exact_coreset_is_found():
     """Distinct rows with multiplicities, independent as functions: the multiplicities are the one solution."""
     rng = np.random.default_rng(0)
@@ -69,6 +71,7 @@ def test_an_exact_coreset_is_found():
     np.testing.assert_allclose(training.state.best_weights, multiplicities, rtol=1e-4)
 
 
+@pytest.mark.full
 def test_estimate_is_that_of_fresh_draws():
     """On the Gaussian model KL is known: the reported estimate of a poor coreset agrees with it.
 
@@ -83,6 +86,7 @@ def test_estimate_is_that_of_fresh_draws():
     assert abs(np.log(reported / exact)) < 1.0
 
 
+@pytest.mark.full
 def test_a_model_without_gradients_is_trained():
     """A black box: no hot start, no Newton step, and the same posterior."""
     data = logistic_data(size=2_000)
@@ -102,6 +106,7 @@ def test_a_model_without_gradients_is_trained():
     assert fit.kl_estimate < 0.05
 
 
+@pytest.mark.full
 def test_no_mode_goes_on_without():
     """A posterior that rises for ever has no Laplace approximation; the chains know what to do."""
 
@@ -120,6 +125,7 @@ def test_no_mode_goes_on_without():
     assert float(training.state.best_estimate) < 1e-6
 
 
+@pytest.mark.full
 def test_failed_rounds_are_undone():
     """Weights that are worse are not kept: the best estimate never rises, and damping grows after a failure."""
     problem = gaussian_problem(coreset_size=4)
@@ -134,6 +140,7 @@ def test_failed_rounds_are_undone():
     assert kept < float(coreset_kl(problem.rows, problem.initial_weights, problem.data.arrays))
 
 
+@pytest.mark.full
 def test_nothing_usable_is_an_error():
     """Log-likelihoods that are NaN away from the start leave no estimate to go by."""
 
@@ -150,6 +157,7 @@ def test_nothing_usable_is_an_error():
         train(COLD, broken)
 
 
+@pytest.mark.full
 def test_where_trajectories_fail_slices_go_on(monkeypatch):
     """If no acceptance rate is good enough the same weights are judged by slice sampling, and the posterior is found.
 

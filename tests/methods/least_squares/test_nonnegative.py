@@ -93,6 +93,7 @@ def test_numbers_do_not_compile_again(rng):
     assert whole_solution._cache_size() == before
 
 
+@pytest.mark.full
 def test_where_exchanges_go_round_the_ridge_grows(rng):
     """More columns than equations and next to no ridge: the answer is the minimiser for the ridge that it names."""
     grew = 0

@@ -14,6 +14,7 @@ from coreset_mcmc.methods.least_squares.row_sampling import ALMOST_ONE, inclusio
 SIZE = 400
 
 
+@pytest.mark.full
 @given(st.integers(1, 300), st.integers(0, 10_000), st.sampled_from([0.0, 1.0, 20.0]))
 @settings(max_examples=40, deadline=None)
 def test_probabilities_sum_to_the_size_of_the_sample(count, seed, spread):

@@ -53,6 +53,7 @@ def logistic():
         return problem, search, positions, exact, make
 
 
+@pytest.mark.full
 def test_remainder_of_a_quadratic_is_nothing(rng):
     """The Gaussian location model is its own expansion, so the sums are exact with any two rows."""
     problem = problem_of(cm.models.gaussian_location(2), rng.normal(size=(50, 2)))
@@ -67,6 +68,7 @@ def test_remainder_of_a_quadratic_is_nothing(rng):
     np.testing.assert_allclose(found.variance, 0.0, atol=1e-18)
 
 
+@pytest.mark.full
 def test_remainder_is_what_second_differences_leave(logistic):
     problem, search, positions, _, _ = logistic
     unravel = ravel_pytree(problem.position)[1]
@@ -103,6 +105,7 @@ def test_sums_are_unbiased_and_their_error_is_the_claimed_one(logistic, seed):
     assert claimed < 0.05 * np.asarray(exact).std()
 
 
+@pytest.mark.full
 def test_a_sample_that_is_not_put_right_is_worse(logistic):
     """The broken twin: without the correction of its first two derivatives the error is several times larger."""
     problem, _, positions, exact, make = logistic
@@ -129,6 +132,7 @@ def test_sums_of_a_sample_are_scaled(rng):
     np.testing.assert_allclose(sample.sum_over_rows(lambda batch: batch.sum(axis=0)), 100 * rows.arrays.sum(axis=0))
 
 
+@pytest.mark.full
 def test_training_with_control_variates_finds_the_same_posterior():
     """With 256 rows behind the sums of 4 000: estimated KL below the tolerance, and far fewer evaluations."""
     data = logistic_data(size=SIZE)

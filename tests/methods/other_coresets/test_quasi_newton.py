@@ -216,6 +216,7 @@ def posterior_moments(data, rng, num_draws=20_000, freedom=8):
     return mean, (draws - mean).T @ (weights[:, None] * (draws - mean))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_recovers_a_logistic_posterior(key, rng):
     """M = 100 of N = 400 rows: a two-moment KL below 0.05 besides four times the floor of the draws' effective size.

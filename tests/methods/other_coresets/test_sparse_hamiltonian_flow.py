@@ -253,6 +253,7 @@ def flow_draws(method, state, problem, num_draws, seed=1):
     return trained, drawn
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_training_raises_the_bound_and_finds_the_posterior(gaussian, trained_on_gaussian):
     """The bound rises to the log-evidence, which it cannot pass (z-tests, false alarm 1e-4), and the draws follow.

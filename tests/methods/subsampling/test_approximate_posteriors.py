@@ -36,6 +36,7 @@ def largest_z(draws, mean, deviation, bias):
     return float(np.max(worst))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_austerity_recovers_the_gaussian_location_posterior(key):
     """Two z-scores below 5 with 39 degrees of freedom: false-alarm rate 3e-5.
@@ -70,6 +71,7 @@ def logistic_posterior(data):
     return mean, np.sqrt(np.einsum("ij,ijk->k", weights, (points - mean) ** 2))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_confidence_recovers_a_logistic_posterior(key):
     """Four z-scores below 5 with 39 degrees of freedom: false-alarm rate 5e-5. The bound is so conservative that wrong

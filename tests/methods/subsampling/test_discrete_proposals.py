@@ -128,6 +128,7 @@ def metropolis_hastings(
     return jax.vmap(run_chain)(jax.random.split(key, positions["variance"].shape[0]), positions)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("published", [False, True], ids=["walk or flip", "published"])
 @pytest.mark.parametrize(("proposal_class", "is_broken"), [(SpikeAndSlabProposal, False), (ForgetsTheRatio, True)])

@@ -85,6 +85,7 @@ def sghmc_law(method):
     return (path[0, 1] ** 2 + spread[0, 0]) / (1 - path[0, 0] ** 2), path[0, 0]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_sghmc_has_the_law_of_its_recursion(key):
     """Four z-scores below 4.5 for each setting: false-alarm rate 6e-5.

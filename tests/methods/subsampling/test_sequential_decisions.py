@@ -109,6 +109,7 @@ def test_austerity_follows_its_formulas(rng, key):
     assert not compare(decisions, uncorrected)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("has_bound", [True, False])
 def test_confidence_follows_its_formulas(rng, key, has_bound):
     changes, thresholds, keys, ordered = triples(rng, key)
@@ -126,6 +127,7 @@ def test_confidence_follows_its_formulas(rng, key, has_bound):
         assert not compare(decisions, careless)
 
 
+@pytest.mark.full
 def test_looks_are_the_same_in_wide_blocks(rng, key):
     """Beyond 4 000 rows blocks hold ten looks each; the decisions must not notice, only the rows evaluated do."""
     size = 6_000
@@ -189,6 +191,7 @@ EXACT_TESTS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("test", EXACT_TESTS.values(), ids=EXACT_TESTS.keys())
 def test_no_error_is_exact_metropolis_hastings(exact_decisions, key, test):
     data, theta, proposal, log_uniform, expected = exact_decisions

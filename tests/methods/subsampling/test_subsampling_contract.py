@@ -65,6 +65,7 @@ def finished(method, problem, key, num_chains=NUM_CHAINS):
     return trained, method.finish(trained.state, problem, kernel=None, num_chains=num_chains)
 
 
+@pytest.mark.full
 def test_draws_counts_seeds_checkpoints(method, key, tmp_path):
     """One test, because the four programs are what takes time."""
     problem = make()

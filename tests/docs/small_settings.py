@@ -1,0 +1,35 @@
+"""Every fit of a page runs, with few rows and few draws: options above a cap, or left at their default, get the cap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import pytest
+
+import coreset_mcmc as cm
+
+DRAWS = {"draws": 60, "tune": 100, "chains": 2}
+COMMAND = ["--draws", "60", "--tune", "100", "--seed", "1"]
+"""Added to each ``coreset-mcmc fit`` that does not come with a configuration."""
+
+
+def with_small_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``cm.fit`` and ``pm.sample``, which Bambi calls too; NumPyro's recipe says its numbers itself."""
+    import pymc
+
+    quick = cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)
+    small_fit = _capped(cm.fit, {**DRAWS, "coreset_size": 40}, {"method": quick, "random_seed": 1})
+    monkeypatch.setattr(cm, "fit", small_fit)
+    monkeypatch.setattr(pymc, "sample", _capped(pymc.sample, {**DRAWS, "cores": 1}, {"random_seed": 1}))
+
+
+def _capped(function: Callable[..., Any], caps: dict[str, int], defaults: dict[str, Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def small(*arguments: Any, **options: Any) -> Any:
+        given = {name: value for name, value in options.items() if value is not None}
+        fewer = {name: min(cap, given.get(name, cap)) for name, cap in caps.items()}
+        return function(*arguments, **{"progressbar": False, **defaults, **given, **fewer})
+
+    return small
