@@ -6,7 +6,7 @@ data to draws; the modules below hold the parts that can be exchanged.
 
 from importlib.metadata import version
 
-from coreset_mcmc import kernels, models
+from coreset_mcmc import extend, kernels, models
 from coreset_mcmc.core.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.data import selection
 from coreset_mcmc.diagnostics import metrics
@@ -81,6 +81,7 @@ __all__ = [
     "Uniform",
     "WithoutReplacement",
     "__version__",
+    "extend",
     "fit",
     "from_bambi",
     "from_blackjax",
