@@ -61,7 +61,8 @@ def comparison(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     shifts = {
         parameter: _shift([table[parameter] for table in tables.values() if parameter in table]) for parameter in names
     }
-    return plain({"settings": settings, "shifts": shifts})
+    result: dict[str, Any] = plain({"settings": settings, "shifts": shifts})
+    return result
 
 
 def _shift(rows: list[Mapping[str, Any]]) -> float:

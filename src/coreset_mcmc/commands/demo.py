@@ -120,7 +120,8 @@ def _full_evaluation_seconds(data: dict[str, np.ndarray]) -> float:
 
     @jax.jit
     def total(position: dict[str, jax.Array], data: ArrayData) -> jax.Array:
-        return data.sum_over_rows(lambda batch: jax.numpy.sum(model.log_likelihood(position, batch)))
+        result: jax.Array = data.sum_over_rows(lambda batch: jax.numpy.sum(model.log_likelihood(position, batch)))
+        return result
 
     rows = to_array_data(data)
     total(position, rows).block_until_ready()

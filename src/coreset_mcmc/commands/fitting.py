@@ -183,7 +183,8 @@ def coreset_rows(fitted: Fit, frame: pd.DataFrame, model: Regression) -> pd.Data
     rows = frame.iloc[numbers]
     ours = {_free_name("row", rows): numbers, _free_name("weight", rows): coreset.weights}
     table = pd.concat([pd.DataFrame(ours), rows.reset_index(drop=True)], axis=1)
-    return table.iloc[np.argsort(-coreset.weights, kind="stable")].reset_index(drop=True)
+    result: pd.DataFrame | None = table.iloc[np.argsort(-coreset.weights, kind="stable")].reset_index(drop=True)
+    return result
 
 
 def _free_name(name: str, frame: pd.DataFrame) -> str:

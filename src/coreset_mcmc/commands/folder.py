@@ -81,7 +81,8 @@ class RunFolder:
         if not self.summary_file.is_file():
             return None
         try:
-            return json.loads(self.summary_file.read_text(encoding="utf-8"))
+            result: dict[str, Any] | None = json.loads(self.summary_file.read_text(encoding="utf-8"))
+            return result
         except ValueError as error:
             raise InputError(
                 str(self.summary_file),

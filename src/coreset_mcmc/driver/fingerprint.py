@@ -51,7 +51,8 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
         return {"type": _name(type(value)), **{key: item for key, item in settings.items() if key not in TOTALS}}
     if isinstance(value, type):
         return _name(value)
-    if type(value).__repr__ is object.__repr__:
+    has_nothing_to_print: bool = type(value).__repr__ == object.__repr__
+    if has_nothing_to_print:
         return {"type": _name(type(value)), "holds": describe(getattr(value, "__dict__", {}), within)}
     return repr(value)
 
@@ -68,8 +69,8 @@ def _(value: np.ndarray | jax.Array, within: tuple[int, ...]) -> Any:
     return [str(array.dtype), list(array.shape), _digest(content)]
 
 
-@_described.register
-def _(value: dict, within: tuple[int, ...]) -> Any:
+@_described.register(dict)
+def _(value: dict[Any, Any], within: tuple[int, ...]) -> Any:
     return {str(key): describe(item, within) for key, item in value.items()}
 
 
@@ -105,8 +106,8 @@ def _(value: CodeType, within: tuple[int, ...]) -> Any:
     return _digest(json.dumps(content, sort_keys=True).encode())
 
 
-@_described.register
-def _(value: partial, within: tuple[int, ...]) -> Any:
+@_described.register(partial)
+def _(value: partial[Any], within: tuple[int, ...]) -> Any:
     return ["partial", *(describe(part, within) for part in (value.func, value.args, value.keywords))]
 
 

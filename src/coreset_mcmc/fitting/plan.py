@@ -57,7 +57,8 @@ def rows_called_for(starts: Position) -> int:
     ``starts`` are positions with a leading chain axis.
     """
     dimension = sum(leaf[0].size for leaf in jax.tree.leaves(starts))
-    return min(max(FEWEST_ROWS, round(0.75 * dimension * (dimension + 3))), MOST_ROWS)
+    result: int = min(max(FEWEST_ROWS, round(0.75 * dimension * (dimension + 3))), MOST_ROWS)
+    return result
 
 
 def plan(

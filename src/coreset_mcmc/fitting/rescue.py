@@ -68,7 +68,8 @@ def _with_weights(model: Model) -> Model:
 
     def log_likelihood(position: Position, batch: Batch) -> jax.Array:
         values = model.log_likelihood(position, batch["rows"])
-        return batch["weights"] * jnp.where(batch["weights"] != 0, values, 0.0)
+        result: jax.Array = batch["weights"] * jnp.where(batch["weights"] != 0, values, 0.0)
+        return result
 
     return Model(model.log_prior, log_likelihood, initial_position=model.initial_position, name=model.name)
 

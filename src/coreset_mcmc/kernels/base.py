@@ -89,12 +89,16 @@ def step_chains(kernel: Kernel, key: Key, states: Any, target: CoresetTarget) ->
     keys = jax.random.split(key, num_chains)
     if kernel.has_data_dependent_loops and jax.default_backend() == "cpu":
         if num_chains > MAX_WRITTEN_OUT:
-            return jax.lax.map(lambda chain: kernel.step(chain[0], chain[1], target), (keys, states))
+            result: tuple[Any, KernelInfo] = jax.lax.map(
+                lambda chain: kernel.step(chain[0], chain[1], target), (keys, states)
+            )
+            return result
         steps = [
             kernel.step(keys[number], jax.tree.map(lambda leaf, number=number: leaf[number], states), target)
             for number in range(num_chains)
         ]
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *steps)
+        stacked: tuple[Any, KernelInfo] = jax.tree.map(lambda *leaves: jnp.stack(leaves), *steps)
+        return stacked
     return jax.vmap(lambda chain_key, state: kernel.step(chain_key, state, target))(keys, states)
 
 

@@ -20,4 +20,5 @@ class BlackJAXState(NamedTuple):
 
     @property
     def log_density(self) -> jax.Array:
-        return self.inner.logdensity
+        result: jax.Array = self.inner.logdensity
+        return result

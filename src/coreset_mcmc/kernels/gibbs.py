@@ -142,7 +142,8 @@ def inclusion_log_odds(beta: jax.Array, prior: SpikeAndSlab) -> jax.Array:
     """log of P(gamma_i = 1 | beta_i) / P(gamma_i = 0 | beta_i): the prior odds times the ratio of slab to spike."""
     odds = prior.inclusion_probability / (1.0 - prior.inclusion_probability)
     narrowing = 1.0 - prior.slab_ratio**-2.0
-    return math.log(odds / prior.slab_ratio) + 0.5 * narrowing * (beta / prior.spike_scale) ** 2
+    result: jax.Array = math.log(odds / prior.slab_ratio) + 0.5 * narrowing * (beta / prior.spike_scale) ** 2
+    return result
 
 
 def _log_density(position: Position, sums: WeightedSums, target: CoresetTarget) -> jax.Array:

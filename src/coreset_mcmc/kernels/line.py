@@ -72,7 +72,8 @@ def slice_on_line(
         ),
         lambda: search(_always_acceptable),
     )
-    return move._replace(num_evaluations=2 + bracket.num_doublings + move.num_evaluations)
+    result: LineMove = move._replace(num_evaluations=2 + bracket.num_doublings + move.num_evaluations)
+    return result
 
 
 def _always_acceptable(distance: jax.Array, is_inside: jax.Array) -> tuple[bool, int]:

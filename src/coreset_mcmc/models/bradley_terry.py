@@ -27,7 +27,8 @@ def _log_prior(position: Position) -> jax.Array:
 
 def _predictor(position: Position, batch: Batch) -> jax.Array:
     ability = position["ability"]
-    return ability[batch["winner"].astype(jnp.int32)] - ability[batch["loser"].astype(jnp.int32)]
+    result: jax.Array = ability[batch["winner"].astype(jnp.int32)] - ability[batch["loser"].astype(jnp.int32)]
+    return result
 
 
 def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:

@@ -24,7 +24,8 @@ def _log_prior(position: Position) -> jax.Array:
 def _log_likelihood(position: Position, batch: Batch) -> jax.Array:
     """-|x - theta|^2 / 2 without the term that is free of theta: one matrix product for all rows and chains."""
     theta = position["theta"]
-    return batch @ theta - 0.5 * jnp.sum(theta**2)
+    result: jax.Array = batch @ theta - 0.5 * jnp.sum(theta**2)
+    return result
 
 
 @lru_cache

@@ -32,11 +32,13 @@ def _log_prior(position: Position) -> jax.Array:
     effects, mean, log_scale = position["effects"], position["mean"], position["log_scale"]
     standardised = (effects - mean) * inverse_scale(log_scale)
     of_effects = -effects.size * log_scale - 0.5 * jnp.sum(standardised**2)
-    return of_effects - 0.5 * (jnp.sum(position["beta"] ** 2) + mean**2 + log_scale**2)
+    result: jax.Array = of_effects - 0.5 * (jnp.sum(position["beta"] ** 2) + mean**2 + log_scale**2)
+    return result
 
 
 def _predictor(position: Position, batch: Batch) -> jax.Array:
-    return batch["x"] @ position["beta"] + position["effects"][batch["group"].astype(jnp.int32)]
+    result: jax.Array = batch["x"] @ position["beta"] + position["effects"][batch["group"].astype(jnp.int32)]
+    return result
 
 
 def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
@@ -45,13 +47,15 @@ def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> j
 
 
 def _length_of_features(batch: Batch) -> jax.Array:
-    return jnp.linalg.norm(batch["x"], axis=1)
+    result: jax.Array = jnp.linalg.norm(batch["x"], axis=1)
+    return result
 
 
 def _largest_change(largest: jax.Array, position: Position, proposal: Position) -> jax.Array:
     """softplus has slope at most one, so a row changes by no more than its predictor."""
     shift = jax.tree.map(jnp.subtract, proposal, position)
-    return largest * jnp.linalg.norm(shift["beta"]) + jnp.max(jnp.abs(shift["effects"]))
+    result: jax.Array = largest * jnp.linalg.norm(shift["beta"]) + jnp.max(jnp.abs(shift["effects"]))
+    return result
 
 
 @lru_cache

@@ -20,7 +20,8 @@ from coreset_mcmc.models.model import Model
 
 
 def _log_prior(position: Position) -> jax.Array:
-    return -0.5 * (jnp.sum(position["beta"] ** 2) + position["log_variance"] ** 2)
+    result: jax.Array = -0.5 * (jnp.sum(position["beta"] ** 2) + position["log_variance"] ** 2)
+    return result
 
 
 def _predictor(position: Position, batch: Batch) -> jax.Array:
@@ -29,7 +30,8 @@ def _predictor(position: Position, batch: Batch) -> jax.Array:
 
 def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
     log_variance = position["log_variance"]
-    return -0.5 * log_variance - 0.5 * jnp.exp(-log_variance) * (batch["y"] - predicted) ** 2
+    result: jax.Array = -0.5 * log_variance - 0.5 * jnp.exp(-log_variance) * (batch["y"] - predicted) ** 2
+    return result
 
 
 @lru_cache

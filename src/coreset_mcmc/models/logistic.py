@@ -39,7 +39,8 @@ def _row_norm(batch: Batch) -> jax.Array:
 
 
 def _largest_change(largest_norm: jax.Array, position: Position, proposal: Position) -> jax.Array:
-    return largest_norm * jnp.linalg.norm(proposal["beta"] - position["beta"])
+    result: jax.Array = largest_norm * jnp.linalg.norm(proposal["beta"] - position["beta"])
+    return result
 
 
 @lru_cache

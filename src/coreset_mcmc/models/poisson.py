@@ -30,7 +30,8 @@ def _predictor(position: Position, batch: Batch) -> jax.Array:
 
 def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
     del position
-    return batch["y"] * log_softplus(predicted) - softplus(predicted)
+    result: jax.Array = batch["y"] * log_softplus(predicted) - softplus(predicted)
+    return result
 
 
 @lru_cache

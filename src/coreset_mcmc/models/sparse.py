@@ -66,7 +66,8 @@ def _bound_of_change(longest: jax.Array, position: Position, proposal: Position)
 
     here, there = scaled(position), scaled(proposal)
     squares = jnp.linalg.norm(there - here) * jnp.linalg.norm(there + here) * longest**2
-    return 0.5 * (jnp.abs(jnp.log(proposal["variance"] / position["variance"])) + squares)
+    result: jax.Array = 0.5 * (jnp.abs(jnp.log(proposal["variance"] / position["variance"])) + squares)
+    return result
 
 
 @lru_cache

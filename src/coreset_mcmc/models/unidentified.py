@@ -23,13 +23,15 @@ from coreset_mcmc.models.model import Model
 
 
 def _log_prior(position: Position) -> jax.Array:
-    return -0.5 * (jnp.sum(position["factors"] ** 2) + position["slope"] ** 2)
+    result: jax.Array = -0.5 * (jnp.sum(position["factors"] ** 2) + position["slope"] ** 2)
+    return result
 
 
 def _log_likelihood(position: Position, batch: Batch) -> jax.Array:
     first, second = position["factors"][0], position["factors"][1]
     predicted = first * second * batch["x"][:, 0] + position["slope"] * batch["x"][:, 1]
-    return -0.5 * (batch["y"] - predicted) ** 2
+    result: jax.Array = -0.5 * (batch["y"] - predicted) ** 2
+    return result
 
 
 def _initial_position(key: Key) -> Position:
@@ -66,7 +68,8 @@ def log_density_of_a_factor(values: np.ndarray, data: Batch) -> np.ndarray:
     vector = design_scale * cross
     fitted = np.linalg.solve(precision, vector[..., None])[..., 0]
     log_determinant = np.linalg.slogdet(precision)[1]
-    return 0.5 * (np.sum(vector * fitted, axis=-1) - log_determinant - np.asarray(values) ** 2)
+    result: np.ndarray = 0.5 * (np.sum(vector * fitted, axis=-1) - log_determinant - np.asarray(values) ** 2)
+    return result
 
 
 def unidentified_regression_data(rng: np.random.Generator, num_rows: int = 10_000) -> dict[str, np.ndarray]:

@@ -50,7 +50,8 @@ def full_log_densities(model: Model, data: DataSource, positions: Position) -> j
     """The full log-density (K,) at each of K positions with a leading axis, in one pass over the rows."""
 
     def of_block(batch: Batch) -> jax.Array:
-        return jax.vmap(lambda position: _block_sum(model, position)(batch))(positions)
+        result: jax.Array = jax.vmap(lambda position: _block_sum(model, position)(batch))(positions)
+        return result
 
     return finite_or_impossible(jax.vmap(model.log_prior)(positions) + data.sum_over_rows(of_block))
 

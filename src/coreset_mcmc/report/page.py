@@ -49,7 +49,8 @@ def render(content: Content) -> str:
         )
     template = _environment().get_template(TEMPLATE)
     with settings_for_svg():
-        return template.render(_context(content))
+        result: str = template.render(_context(content))
+        return result
 
 
 def _context(content: Content) -> dict[str, Any]:

@@ -82,7 +82,8 @@ def trace(draws: np.ndarray, axes: Axes) -> int:
         colour = CHAIN_COLOURS[number % len(CHAIN_COLOURS)]
         axes.plot(places, chain[places], color=colour, linewidth=0.6, alpha=0.8)
     axes.set_xlim(0, max(draws.shape[1] - 1, 1))
-    return stride
+    result: int = stride
+    return result
 
 
 TRAINING = {

@@ -213,4 +213,5 @@ def _whole_edges(observed: np.ndarray, replicated: np.ndarray) -> np.ndarray:
     high = max(np.quantile(values, 1.0 - TAIL) for values in (observed, replicated))
     width = max(1.0, np.ceil((np.ceil(high) - low + 1.0) / MOST_BINS))
     count = int(np.ceil((np.ceil(high) - low + 1.0) / width))
-    return low - 0.5 + width * np.arange(count + 1)
+    result: np.ndarray = low - 0.5 + width * np.arange(count + 1)
+    return result

@@ -74,7 +74,8 @@ class Coreset:
             fix="Pass the same data, in the same order.",
         )
         if is_frame:
-            return data.iloc[self.indices].assign(**{ROW: self.indices, WEIGHT: self.weights})
+            result: pd.DataFrame = data.iloc[self.indices].assign(**{ROW: self.indices, WEIGHT: self.weights})
+            return result
         return self._table({name: np.asarray(array)[self.indices] for name, array in arrays.items()})
 
     def _table(self, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:

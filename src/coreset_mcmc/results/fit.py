@@ -138,7 +138,8 @@ class Fit:
         """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter."""
         import arviz_stats  # noqa: PLC0415 - takes a second
 
-        return arviz_stats.summary(self.tree, **options)
+        result: pd.DataFrame = arviz_stats.summary(self.tree, **options)
+        return result
 
     def positions(self) -> Position:
         """Draws on the scale on which the chains moved: the model's pytree with leading chain and draw axes."""

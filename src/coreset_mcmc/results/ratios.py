@@ -69,9 +69,11 @@ def _centred(values: np.ndarray) -> np.ndarray:
     """Rows (B, S) less their mean over the draws that are possible under them."""
     is_finite = np.isfinite(values)
     if is_finite.all():
-        return values - values.mean(axis=1, keepdims=True)
+        result: np.ndarray = values - values.mean(axis=1, keepdims=True)
+        return result
     totals = np.where(is_finite, values, 0.0).sum(axis=1, keepdims=True)
-    return values - totals / np.maximum(is_finite.sum(axis=1, keepdims=True), 1)
+    centred: np.ndarray = values - totals / np.maximum(is_finite.sum(axis=1, keepdims=True), 1)
+    return centred
 
 
 def smoothed(log_ratios: np.ndarray) -> Ratios:

@@ -40,7 +40,10 @@ def _to_pandas(table: Any) -> pd.DataFrame:
     for place, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(pa.float64()))
-    return table.to_pandas(split_blocks=True, self_destruct=True, ignore_metadata=True, date_as_object=False)
+    result: pd.DataFrame = table.to_pandas(
+        split_blocks=True, self_destruct=True, ignore_metadata=True, date_as_object=False
+    )
+    return result
 
 
 def _without_index(names: list[str]) -> list[str]:

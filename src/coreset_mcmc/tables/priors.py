@@ -53,7 +53,8 @@ def _normal(z: jax.Array, location: Any, scale: Any) -> jax.Array:
 def _student_t(z: jax.Array, freedom: Any, location: Any, scale: Any) -> jax.Array:
     height = jax.scipy.special.gammaln((freedom + 1.0) / 2.0) - jax.scipy.special.gammaln(freedom / 2.0)
     height = height - 0.5 * jnp.log(freedom * math.pi) - jnp.log(scale)
-    return height - 0.5 * (freedom + 1.0) * jnp.log1p(_standardised(z, location, scale) ** 2 / freedom)
+    result: jax.Array = height - 0.5 * (freedom + 1.0) * jnp.log1p(_standardised(z, location, scale) ** 2 / freedom)
+    return result
 
 
 def _cauchy(z: jax.Array, location: Any, scale: Any) -> jax.Array:
@@ -61,7 +62,8 @@ def _cauchy(z: jax.Array, location: Any, scale: Any) -> jax.Array:
 
 
 def _laplace(z: jax.Array, location: Any, scale: Any) -> jax.Array:
-    return -jnp.abs(z - location) / scale - jnp.log(2.0 * scale)
+    result: jax.Array = -jnp.abs(z - location) / scale - jnp.log(2.0 * scale)
+    return result
 
 
 def _flat(z: jax.Array) -> jax.Array:
@@ -82,7 +84,8 @@ def _half_student_t(u: jax.Array, freedom: Any, scale: Any) -> jax.Array:
     relative = u - jnp.log(scale)
     height = jax.scipy.special.gammaln((freedom + 1.0) / 2.0) - jax.scipy.special.gammaln(freedom / 2.0)
     height = height + math.log(2.0) - 0.5 * jnp.log(freedom * math.pi)
-    return height + relative - 0.5 * (freedom + 1.0) * softplus(2.0 * relative - jnp.log(freedom))
+    result: jax.Array = height + relative - 0.5 * (freedom + 1.0) * softplus(2.0 * relative - jnp.log(freedom))
+    return result
 
 
 def _exponential(u: jax.Array, rate: Any) -> jax.Array:
@@ -92,7 +95,8 @@ def _exponential(u: jax.Array, rate: Any) -> jax.Array:
 
 def _gamma(u: jax.Array, shape: Any, rate: Any) -> jax.Array:
     relative = u + jnp.log(rate)
-    return shape * relative - bounded_exponential(relative) - jax.scipy.special.gammaln(shape)
+    result: jax.Array = shape * relative - bounded_exponential(relative) - jax.scipy.special.gammaln(shape)
+    return result
 
 
 KINDS = {

@@ -47,7 +47,8 @@ def read_table(path: Path | str, columns: Sequence[str] | None = None) -> pd.Dat
     wanted = names if columns is None else list(dict.fromkeys(columns))
     frame = _guarded(path, form, lambda: form.read(path, wanted))
     require(len(frame) > 0, f"table {path}", got="no rows", expected="at least one row", fix="Check what wrote it.")
-    return frame
+    result: pd.DataFrame = frame
+    return result
 
 
 def column_names(path: Path | str) -> list[str]:
@@ -125,7 +126,8 @@ def _checked_names(path: Path, form: Format) -> list[str]:
         expected="one column for each name",
         fix="Rename or drop the repeated columns.",
     )
-    return names
+    result: list[str] = names
+    return result
 
 
 def _guarded(path: Path, form: Format, function: Any) -> Any:

@@ -82,7 +82,8 @@ class Trust:
 
     def to_dict(self) -> dict[str, Any]:
         """Values that strict JSON can hold: NaN is None, infinities are the words "inf" and "-inf"."""
-        return plain(self)
+        result: dict[str, Any] = plain(self)
+        return result
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Trust:

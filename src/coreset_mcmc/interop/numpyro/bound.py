@@ -124,7 +124,8 @@ class BoundModel:
 
     def observed(self, batch: Batch) -> dict[str, Any]:
         """Responses as the model observes them."""
-        return _observe(self, batch)
+        result: dict[str, Any] = _observe(self, batch)
+        return result
 
 
 def _axis_from_right(axis: int, site: Any) -> int:
@@ -142,7 +143,7 @@ def _draw_again(responses: tuple[str, ...], model: Any) -> Any:
     """Observed responses become unobserved, so that the model draws new ones."""
     from numpyro.primitives import Messenger
 
-    class DrawAgain(Messenger):
+    class DrawAgain(Messenger):  # type: ignore[misc]
         def process_message(self, msg: Any) -> None:
             if msg["type"] == "sample" and msg["name"] in responses:
                 msg["value"], msg["is_observed"] = None, False

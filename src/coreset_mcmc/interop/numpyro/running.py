@@ -56,7 +56,7 @@ def _whole_plate(function: Callable[..., Any], plate: str | None, num_rows: int)
     """Every row of the batch is in the plate that subsamples rows; other plates must not be random."""
     from numpyro.primitives import Messenger
 
-    class WholePlate(Messenger):
+    class WholePlate(Messenger):  # type: ignore[misc]
         def process_message(self, msg: Any) -> None:
             if msg["type"] == "plate" and msg["value"] is None and plate in (None, msg["name"]):
                 msg["args"] = (msg["args"][0], num_rows)
@@ -116,4 +116,5 @@ def unconstrained(position: Position) -> Callable[[Any], Any]:
 def site_log_prob(site: Any) -> jax.Array:
     """As NumPyro counts it, with masks and scales, before any sum."""
     log_prob = site["fn"].log_prob(site["value"], *([site["intermediates"]] if site["intermediates"] else []))
-    return log_prob if site["scale"] is None else site["scale"] * log_prob
+    result: jax.Array = log_prob if site["scale"] is None else site["scale"] * log_prob
+    return result

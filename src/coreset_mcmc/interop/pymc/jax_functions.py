@@ -60,7 +60,10 @@ def to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Callable[
 
     @jax.jit  # traced once for each shape, wherever it is used
     def on_arrays(*values: Any) -> list[jax.Array]:
-        return function(*(value if isinstance(value, dict) else jnp.asarray(value) for value in values))
+        result: list[jax.Array] = function(
+            *(value if isinstance(value, dict) else jnp.asarray(value) for value in values)
+        )
+        return result
 
     return on_arrays
 

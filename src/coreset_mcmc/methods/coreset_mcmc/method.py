@@ -280,7 +280,8 @@ class CoresetMCMC(MovesByKernel):
     def _kl_estimate(self, state: CoresetMCMCState) -> jax.Array:
         if self.epochs is None:
             return jnp.asarray(jnp.nan, state.weights.dtype)
-        return state.epochs.best_estimate
+        result: jax.Array = state.epochs.best_estimate
+        return result
 
 
 def _none() -> jax.Array:

@@ -51,7 +51,8 @@ class _FromOptax:
         return self.transformation().init(params)
 
     def update(self, updates: jax.Array, state: Any, params: jax.Array | None = None) -> tuple[jax.Array, Any]:
-        return self.transformation().update(updates, state, params)
+        result: tuple[jax.Array, Any] = self.transformation().update(updates, state, params)
+        return result
 
 
 def power_schedule(scale: Any, exponent: Any, offset: int = 1) -> optax.Schedule:
@@ -156,7 +157,10 @@ class Prodigy(_FromOptax):
         """Optax divides zero by zero at a first gradient of zero (no chain moved): then nothing changes."""
         steps, moved = super().update(updates, state, params)
         is_flat = jnp.all(updates == 0.0)
-        return jax.tree.map(lambda new, old: jnp.where(is_flat, old, new), (steps, moved), (updates, state))
+        result: tuple[jax.Array, Any] = jax.tree.map(
+            lambda new, old: jnp.where(is_flat, old, new), (steps, moved), (updates, state)
+        )
+        return result
 
 
 @pytree
@@ -182,4 +186,5 @@ def as_optimizer(optimizer: Any) -> Optimizer:
             expected="an optimiser such as cm.optimizers.Adam(0.1), or an optax.GradientTransformation",
             fix="Leave it out for Hot DoG, which needs no learning rate.",
         )
-    return optimizer
+    result: Optimizer = optimizer
+    return result

@@ -30,7 +30,8 @@ class NonNegative:
 
     def project(self, weights: jax.Array, size: int) -> jax.Array:
         del size
-        return optax.projections.projection_non_negative(weights)
+        result: jax.Array = optax.projections.projection_non_negative(weights)
+        return result
 
 
 @pytree
@@ -39,7 +40,8 @@ class Simplex:
     """{w >= 0, sum w = N}, the stated set of the Gaussian experiment."""
 
     def project(self, weights: jax.Array, size: int) -> jax.Array:
-        return optax.projections.projection_simplex(weights, scale=size)
+        result: jax.Array = optax.projections.projection_simplex(weights, scale=size)
+        return result
 
 
 @pytree
@@ -63,4 +65,5 @@ class Box:
 
     def project(self, weights: jax.Array, size: int) -> jax.Array:
         del size
-        return optax.projections.projection_box(weights, 0.0, self.upper)
+        result: jax.Array = optax.projections.projection_box(weights, 0.0, self.upper)
+        return result

@@ -121,7 +121,8 @@ def full_minus_coreset(
 
     full = data.sum_over_rows(lambda batch: jnp.sum(differences(batch), axis=1))
     weighted = jnp.where(target.weights != 0, target.weights * differences(target.rows), 0.0)
-    return full - jnp.sum(weighted, axis=1)
+    result: jax.Array = full - jnp.sum(weighted, axis=1)
+    return result
 
 
 def _num_chains(positions: Position) -> int:

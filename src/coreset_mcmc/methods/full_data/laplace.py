@@ -179,7 +179,8 @@ class GaussianSampling(Sampler):
         chosen = systematic_resample(np.random.default_rng(RESAMPLING_SEED), weights)
 
         def resampled(leaf: np.ndarray) -> np.ndarray:
-            return leaf.reshape(-1, *leaf.shape[2:])[chosen].reshape(leaf.shape)
+            result: np.ndarray = leaf.reshape(-1, *leaf.shape[2:])[chosen].reshape(leaf.shape)
+            return result
 
         return history._replace(
             position=jax.tree.map(resampled, history.position),

@@ -283,10 +283,11 @@ class NUTS(Method):
 
 def _strongly_typed(adaptation: Adaptation, dtype: Any) -> Adaptation:
     """Python numbers among BlackJAX's first values become arrays, as the later ones are."""
-    return jax.tree.map(
+    result: Adaptation = jax.tree.map(
         lambda leaf: jnp.asarray(leaf, jnp.int64 if jnp.issubdtype(jnp.result_type(leaf), jnp.integer) else dtype),
         adaptation,
     )
+    return result
 
 
 @pytree

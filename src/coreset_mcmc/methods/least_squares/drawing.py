@@ -44,11 +44,12 @@ class WindowDrawing:
         """J positions from the chains, or for the first window of a hot start from the Gaussian at the mode."""
         if phase != Phase.ROUNDS:
             return self._from_chains(phase, key, state, problem)
-        return jax.lax.cond(
+        result: Draws = jax.lax.cond(
             state.is_first,
             lambda: self._from_gaussian(phase, key, state, problem),
             lambda: self._from_chains(phase, key, state, problem),
         )
+        return result
 
     def _from_chains(self, phase: int, key: Key, state: LeastSquaresState, problem: Problem) -> Draws:
         """Equal shares of all chains, which go on from the best positions, without their first steps."""
@@ -69,4 +70,5 @@ class WindowDrawing:
         positions = jax.vmap(ravel_pytree(problem.position)[1])(flat)
         shapes = jax.eval_shape(lambda: self._from_chains(phase, key, state, problem))
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-        return nothing._replace(positions=positions, acceptance_rate=jnp.ones(()))
+        result: Draws = nothing._replace(positions=positions, acceptance_rate=jnp.ones(()))
+        return result

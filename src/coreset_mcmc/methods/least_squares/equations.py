@@ -84,7 +84,8 @@ def solve(window: Window, best_weights: jax.Array, damping: jax.Array) -> Soluti
 
 def relative_change(new: jax.Array, old: jax.Array) -> jax.Array:
     """How far weights have moved, as a share of their size."""
-    return jnp.linalg.norm(new - old) / jnp.linalg.norm(old)
+    result: jax.Array = jnp.linalg.norm(new - old) / jnp.linalg.norm(old)
+    return result
 
 
 def along(mask: jax.Array, values: jax.Array) -> jax.Array:

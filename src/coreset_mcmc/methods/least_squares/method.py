@@ -199,7 +199,8 @@ class LeastSquares(MovesByKernel):
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         phases = self.phases(problem)
         steps = [partial(self.step_in, phase, key, state, problem) for phase in phases]
-        return jax.lax.switch(jnp.searchsorted(jnp.asarray(phases), state.phase), steps)
+        result: Stepped = jax.lax.switch(jnp.searchsorted(jnp.asarray(phases), state.phase), steps)
+        return result
 
     def step_in(self, phase: int, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """One step in a phase that is known before the program is traced: the phase that the state is in."""

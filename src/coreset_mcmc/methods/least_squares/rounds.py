@@ -166,7 +166,8 @@ def next_weights(state: LeastSquaresState, judgement: Judgement, window: Window)
         return solve(both, judgement.best_weights, judgement.damping)
 
     unchanged = Solution(judgement.best_weights, judgement.damping)
-    return jax.lax.cond(judgement.is_solving, solved, lambda: unchanged)
+    result: Solution = jax.lax.cond(judgement.is_solving, solved, lambda: unchanged)
+    return result
 
 
 def _next_phase(phase: int, state: LeastSquaresState) -> jax.Array:

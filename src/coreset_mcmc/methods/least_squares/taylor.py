@@ -105,9 +105,11 @@ def row_remainders(
             return jax.jvp(log_likelihood, (at,), (direction,))
 
         (value, first), (_, second) = jax.jvp(slope, (centre,), (direction,))
-        return log_likelihood(centre + direction) - value - first - 0.5 * second
+        result: jax.Array = log_likelihood(centre + direction) - value - first - 0.5 * second
+        return result
 
-    return jax.lax.map(of_one, delta)
+    result: jax.Array = jax.lax.map(of_one, delta)
+    return result
 
 
 def remainder_scores(problem: Problem, centre: jax.Array, delta: jax.Array) -> jax.Array:

@@ -251,7 +251,9 @@ def best_weights(vectors: np.ndarray, total: np.ndarray, coefficients: np.ndarra
     norms = np.linalg.norm(vectors, axis=1)
     units = vectors / norms[:, None]
     try:
-        return nnls(units.T, total)[0] / norms
+        result: np.ndarray = nnls(units.T, total)[0] / norms
+        return result
     except RuntimeError:
         made = coefficients @ units
-        return coefficients * max(made @ total, 0.0) / (made @ made) / norms
+        scaled: np.ndarray = coefficients * max(made @ total, 0.0) / (made @ made) / norms
+        return scaled

@@ -30,7 +30,8 @@ def norms_of_all_rows(problem: Problem, positions: Position) -> jax.Array:
     """sigma (N,): the one thing of size N that is kept."""
 
     def of_block(rows: Batch) -> jax.Array:
-        return jnp.linalg.norm(row_vectors(problem.model, positions, rows), axis=0)
+        result: jax.Array = jnp.linalg.norm(row_vectors(problem.model, positions, rows), axis=0)
+        return result
 
     return problem.data.map_over_rows(of_block)
 

@@ -270,7 +270,8 @@ class SparseVI(MovesByKernel):
             diverging=jnp.zeros((), jnp.int32),
             num_evaluations=jnp.zeros((), jnp.int64),
         )
-        return jax.lax.fori_loop(0, self.num_updates, update, start)
+        result: _Progress = jax.lax.fori_loop(0, self.num_updates, update, start)
+        return result
 
 
 def _empty_target(problem: Problem, size: int) -> CoresetTarget:
