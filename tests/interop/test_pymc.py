@@ -337,7 +337,7 @@ def nothing_observed():
         (autoregression, r"shape \(\) for 8 rows.*one row of each independent unit"),
         (cumulative, "changes with the order of the rows.*cumulative sums"),
         (centred_inside, "changes with the number or the values of the other rows.*centring"),
-        (gaussian_process, r"shape \(\) for 8 rows.*Gaussian process"),
+        (gaussian_process, r"on a few of the rows.*Gaussian process do, must be one row"),
         (hidden_size, r"fixes their number \(60\)"),
         (discrete, "discrete latent variables.*pm.Mixture"),
         (summed_potential, "'more'.*leave the sum out"),

@@ -51,8 +51,7 @@ def _described(value: Any, within: tuple[int, ...]) -> Any:
         return {"type": _name(type(value)), **{key: item for key, item in settings.items() if key not in TOTALS}}
     if isinstance(value, type):
         return _name(value)
-    has_nothing_to_print: bool = type(value).__repr__ == object.__repr__
-    if has_nothing_to_print:
+    if "__repr__" not in {name for kind in type(value).__mro__[:-1] for name in vars(kind)}:
         return {"type": _name(type(value)), "holds": describe(getattr(value, "__dict__", {}), within)}
     return repr(value)
 

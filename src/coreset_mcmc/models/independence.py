@@ -124,7 +124,7 @@ def _evaluated(
         summary = next(iter(str(error).strip().splitlines()), "")
         raise InputError(
             subject,
-            got=f"{type(error).__name__} on {num_rows_of(batches[-1])} of the rows: {summary}",
+            got=f"{type(error).__name__} on a few of the rows: {summary}",
             expected="a log-likelihood that can be evaluated for any number of rows",
             fix=hint,
         ) from error

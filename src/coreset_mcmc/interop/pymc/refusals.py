@@ -127,6 +127,6 @@ def advice_on_sizes(shapes: Mapping[str, tuple[int, ...]], size: int) -> str:
     return (
         f"A size, or an array that the model does not see as data of the rows, fixes their number ({size}). Pass "
         "arrays to the model as they are, rows along the first axis; take sizes from them, as in x.shape[0]; give "
-        "data to a CustomDist as its arguments. Several rows that depend on each other, as steps in time do, "
-        "must be one row."
+        "data to a CustomDist as its arguments. Several rows that depend on each other, as steps in time or points of "
+        "a Gaussian process do, must be one row."
     )
