@@ -14,7 +14,7 @@ import xarray
 
 import coreset_mcmc as cm
 import coreset_mcmc.driver.run as driver
-from coreset_mcmc.fitting.fit import first_size
+from coreset_mcmc.fitting.plan import rows_called_for
 from tests.helpers.problems import logistic_data, small_method
 
 QUICK = {"coreset_size": 30, "draws": 200, "tune": 50, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -256,5 +256,5 @@ def test_bad_method_settings_are_refused_at_once(options, message):
 
 def test_more_parameters_get_more_rows_by_default():
     """500 rows up to 24 parameters, then what a quadratic in them calls for, and never too many to train."""
-    sizes = {count: first_size({"beta": np.zeros((4, count))}) for count in (3, 24, 40, 500)}
+    sizes = {count: rows_called_for({"beta": np.zeros((4, count))}) for count in (3, 24, 40, 500)}
     assert sizes == {3: 100, 24: 486, 40: 1_290, 500: 5_000}
