@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import coreset_mcmc as cm
 from coreset_mcmc.commands import cli, example
 from coreset_mcmc_benchmarks.paper import command as paper_command
 from tests.docs.small_settings import COMMAND, with_small_settings
@@ -48,10 +49,11 @@ def test_every_stand_in_is_for_one_block():
 
 
 @pytest.fixture
-def in_a_folder(tmp_path, monkeypatch) -> Iterator[Path]:
-    """Where a page may write."""
+def in_a_folder(tmp_path, monkeypatch, page) -> Iterator[Path]:
+    """Where a page may write. The first page trains a coreset; for the others uniform weights, quick to compile, do."""
     monkeypatch.chdir(tmp_path)
-    with_small_settings(monkeypatch)
+    trained = cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)
+    with_small_settings(monkeypatch, trained if page == "README.md" else cm.Uniform())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield tmp_path
