@@ -85,10 +85,12 @@ def test_syntax_of_commands(page):
 @pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("bash"))
 def test_commands(page, in_a_folder, monkeypatch, single_precision):
-    """One folder for a page. Flights are few; runs of the paper's experiments, which take hours, are there already."""
+    """One folder for a page. Flights are few; experiments and figures of the paper, with tests of their own, are not
+    made again."""
     every_flight = example.flights_with_weather
     monkeypatch.setattr(example, "flights_with_weather", lambda: every_flight().iloc[:: 300_000 // ROWS])
     monkeypatch.setattr(paper_command, "_run_missing", lambda console, request: None)
+    monkeypatch.setattr(paper_command, "draw_figures", lambda folder: [])
     for folder in ("paper", "docs/paper"):
         shutil.copytree(ROOT / "docs" / "paper", in_a_folder / folder)
     for block in blocks_on(page, "bash"):
