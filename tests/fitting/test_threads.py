@@ -28,7 +28,7 @@ def host(seed):
         lambda position, rows: stats.norm.logpdf(rows["y"], loc=position["location"]),
         {"location": np.zeros(())},
     )
-    method = cm.LeastSquares(num_draws=30, num_chains=2, num_rounds=1)
+    method = cm.Uniform(kernel=cm.kernels.RandomWalk(0.1))
     y = np.random.default_rng(seed).normal(seed, 1.0, size=200)
     return cm.fit(model, {"y": y}, random_seed=seed, method=method, **SETTINGS)
 
