@@ -70,5 +70,6 @@ def test_decay_is_geometric_without_the_sign_and_stops_at_the_floor_with_it(curv
     assert curves["simplex", 100].kl[-1] < 1e-6
 
 
+@pytest.mark.full
 def test_curve_never_goes_below_its_floor(curves):
     assert (curves["simplex", 30].kl >= floor(30, "simplex") * (1 - 1e-9)).all()

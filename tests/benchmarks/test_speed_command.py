@@ -44,6 +44,7 @@ def test_the_whole_run_is_expected_to_take_less_than_an_hour():
     assert sum(expected_seconds(job, PROBLEMS[job.problem].rows) for job in jobs) < 3_600
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if PROBLEMS[name].peer and name != "poisson"])
 def test_peers_have_the_same_posterior(name, rng):
     """Log-densities at random points differ by one constant; the points are spread like a prior."""

@@ -144,6 +144,7 @@ def test_dropped_rows_keep_their_numbers(command, folder, flights, tmp_path):
     assert list(rows["dep_delay"]) == list(flights["dep_delay"].iloc[rows["row"]])
 
 
+@pytest.mark.full
 def test_columns_of_our_names_are_kept(command, tmp_path):
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"x": generator.normal(size=300), "weight": generator.normal(size=300)})

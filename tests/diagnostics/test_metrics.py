@@ -120,6 +120,7 @@ class TestTwoMomentKL:
         expected = gaussian_kl(np.ones(2), 1e-16 * np.eye(2), np.zeros(2), np.eye(2))
         assert metrics.two_moment_kl(draws, np.zeros(2), np.eye(2)) == pytest.approx(expected, rel=1e-6)
 
+    @pytest.mark.full
     @pytest.mark.statistical
     @pytest.mark.parametrize(("dimension", "num_draws"), [(1, 50), (4, 100)])
     def test_draws_of_the_reference_score_its_floor(

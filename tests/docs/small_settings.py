@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 import coreset_mcmc as cm
+from coreset_mcmc.methods.contract import Method
 
 DRAWS = {"draws": 60, "tune": 100, "chains": 2}
-COMMAND = ["--draws", "60", "--tune", "100", "--seed", "1"]
+COMMAND = ["--draws", "60", "--tune", "100", "--seed", "1", "--coreset-size", "40"]
 """Added to each ``coreset-mcmc fit`` that does not come with a configuration."""
 
 
-def with_small_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_small_settings(monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
     """``cm.fit`` and ``pm.sample``, which Bambi calls too; NumPyro's recipe says its numbers itself."""
     import pymc
 
-    quick = cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)
-    small_fit = _capped(cm.fit, {**DRAWS, "coreset_size": 40}, {"method": quick, "random_seed": 1})
+    small_fit = _capped(cm.fit, {**DRAWS, "coreset_size": 40}, {"method": method, "random_seed": 1})
     monkeypatch.setattr(cm, "fit", small_fit)
     monkeypatch.setattr(pymc, "sample", _capped(pymc.sample, {**DRAWS, "cores": 1}, {"random_seed": 1}))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import coreset_mcmc as cm
 from coreset_mcmc.commands import cli, example
 from coreset_mcmc_benchmarks.paper import command as paper_command
 from tests.docs.small_settings import COMMAND, with_small_settings
@@ -48,10 +49,11 @@ def test_every_stand_in_is_for_one_block():
 
 
 @pytest.fixture
-def in_a_folder(tmp_path, monkeypatch) -> Iterator[Path]:
-    """Where a page may write."""
+def in_a_folder(tmp_path, monkeypatch, page) -> Iterator[Path]:
+    """Where a page may write. The first page trains a coreset; for the others uniform weights, quick to compile, do."""
     monkeypatch.chdir(tmp_path)
-    with_small_settings(monkeypatch)
+    trained = cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)
+    with_small_settings(monkeypatch, trained if page == "README.md" else cm.Uniform())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield tmp_path
@@ -83,10 +85,12 @@ def test_syntax_of_commands(page):
 @pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("bash"))
 def test_commands(page, in_a_folder, monkeypatch, single_precision):
-    """One folder for a page. Flights are few; runs of the paper's experiments, which take hours, are there already."""
+    """One folder for a page. Flights are few; experiments and figures of the paper, with tests of their own, are not
+    made again."""
     every_flight = example.flights_with_weather
     monkeypatch.setattr(example, "flights_with_weather", lambda: every_flight().iloc[:: 300_000 // ROWS])
     monkeypatch.setattr(paper_command, "_run_missing", lambda console, request: None)
+    monkeypatch.setattr(paper_command, "draw_figures", lambda folder: [])
     for folder in ("paper", "docs/paper"):
         shutil.copytree(ROOT / "docs" / "paper", in_a_folder / folder)
     for block in blocks_on(page, "bash"):

@@ -141,6 +141,7 @@ def saved_steps(path):
         return json.loads(archive["header"].tobytes())["num_steps"]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The (smallest|largest|estimated):UserWarning")
 def test_fit_resumes_from_its_folder(tmp_path):
     settings = {

@@ -113,6 +113,7 @@ CHANGED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", METHODS)
 def test_numbers_do_not_compile_again(name, key):
     """Programs are shared with the test above."""
