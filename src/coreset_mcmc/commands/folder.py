@@ -31,39 +31,29 @@ COMPLETE, INTERRUPTED = "complete", "interrupted"
 OWN_FILES = (CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json", "lock")
 
 
+class _Inside:
+    """A path inside the folder."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: RunFolder, owner: type[RunFolder]) -> Path:
+        return folder.path / self.name
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """Paths of a run."""
 
     path: Path
 
-    @property
-    def config_file(self) -> Path:
-        return self.path / CONFIG_FILE
-
-    @property
-    def draws(self) -> Path:
-        return self.path / "draws.nc"
-
-    @property
-    def coreset(self) -> Path:
-        return self.path / "coreset.csv"
-
-    @property
-    def summary_file(self) -> Path:
-        return self.path / "summary.json"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
-
-    @property
-    def predictive(self) -> Path:
-        return self.path / "predictive.json"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint"
+    config_file = _Inside(CONFIG_FILE)
+    draws = _Inside("draws.nc")
+    coreset = _Inside("coreset.csv")
+    summary_file = _Inside("summary.json")
+    report = _Inside("report.html")
+    predictive = _Inside("predictive.json")
+    checkpoint = _Inside("checkpoint")
 
     def config(self) -> Config:
         """What the run was asked to do."""
