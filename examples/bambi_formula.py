@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> None:
     rows = fit.coreset.to_frame(data)
     print(rows[rows["weight"] > 0].head().to_string(), "\n...")
 
-    posterior = fit.posterior.to_dataset().stack(sample=("chain", "draw"))
+    posterior = fit.posterior.stack(sample=("chain", "draw"))
     grid = np.linspace(1, 20, 60)
     figure, axes = pyplot.subplots(figsize=(8, 4), layout="constrained")
     for number, name in enumerate(LEVEL):

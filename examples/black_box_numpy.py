@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(fit.summary().to_string())
     print(fit)
 
-    draws = fit.posterior.to_dataset().stack(sample=("chain", "draw"))
+    draws = fit.posterior.stack(sample=("chain", "draw"))
     grid = np.linspace(y.min(), y.max(), 300)
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     axes.hist(y, bins=60, density=True, color="0.85", label=f"all {num_rows} rows")

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(fit.summary().to_string())
     print(fit)
 
-    draws = fit.posterior.to_dataset().stack(sample=("chain", "draw"))
+    draws = fit.posterior.stack(sample=("chain", "draw"))
     grid = np.linspace(y.min(), y.max(), 200)
     share, means, scales = (draws[name].to_numpy() for name in ("share", "means", "scales"))
     densities = [np.asarray(norm.pdf(grid[:, None], means[k], scales[k])) for k in (0, 1)]
