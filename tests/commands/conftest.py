@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from coreset_mcmc.commands import cli
+from coreset_mcmc.commands import cli, terminal
 from coreset_mcmc.datasets.flights import flights_with_weather
 
 Command = Callable[..., Any]
@@ -47,8 +47,8 @@ def folder(tmp_path_factory, flights, departures) -> Path:
 def command(monkeypatch) -> Command:
     """Call ``coreset-mcmc`` with arguments; unexpected exceptions come through."""
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(cli, "console", cli.Console(width=200))
-    monkeypatch.setattr(cli, "errors", cli.Console(stderr=True, width=4_000))
+    monkeypatch.setattr(cli, "console", terminal.Console(width=200))
+    monkeypatch.setattr(terminal, "errors", terminal.Console(stderr=True, width=4_000))
 
     def call(*arguments: object) -> Any:
         return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], catch_exceptions=False)

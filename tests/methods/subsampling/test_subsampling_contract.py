@@ -13,6 +13,7 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.compiled import num_compiled_programs
 from coreset_mcmc.driver.run import run
+from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.methods.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH, GaussianProposal, ModeSearch
 from coreset_mcmc.models import logistic_regression
@@ -70,9 +71,10 @@ def test_draws_counts_seeds_checkpoints(method, key, tmp_path):
     """One test, because the four programs are what takes time."""
     problem = make()
     EVALUATED.clear()
-    trained, (sampler, sampling_problem, coreset) = finished(method, problem, key)
+    trained, (sampler, sampling_problem, coreset, law) = finished(method, problem, key)
     jax.effects_barrier()
     assert coreset is None
+    assert law is Law.APPROXIMATE
     assert trained.num_steps == method.max_steps
     assert trained.num_evaluations == sum(EVALUATED)
 
@@ -118,7 +120,7 @@ CHANGED = {
 def test_numbers_do_not_compile_again(name, key):
     """Programs are shared with the test above."""
     for method in (METHODS[name], CHANGED[name]):
-        _, (sampler, sampling_problem, _) = finished(method, make(), key)
+        _, (sampler, sampling_problem, *_) = finished(method, make(), key)
         run(sampler, sampling_problem, key, num_steps=3)
         before = num_compiled_programs() if method is METHODS[name] else before  # noqa: F821
     assert num_compiled_programs() == before
@@ -128,7 +130,7 @@ def test_log_density_estimates_the_log_posterior(key):
     """With all rows in every decision the estimate is the log posterior itself."""
     problem = make()
     method = AusterityMH(GaussianProposal(0.01), 40, error=0.0)
-    _, (sampler, sampling_problem, _) = finished(method, problem, key)
+    _, (sampler, sampling_problem, *_) = finished(method, problem, key)
     last = jax.tree.map(lambda leaf: leaf[-1], run(sampler, sampling_problem, key, num_steps=5).history)
 
     @jax.jit
@@ -142,7 +144,7 @@ def test_log_density_estimates_the_log_posterior(key):
 def test_chains_take_different_starts_while_they_last(key):
     starts = iter([{"offset": 0.0, "slopes": np.zeros(2)}, {"offset": 1.0, "slopes": np.ones(2)}])
     problem = make(start=lambda _: next(starts))
-    _, (_, sampling_problem, _) = finished(AusterityMH(), problem, key)
+    _, (_, sampling_problem, *_) = finished(AusterityMH(), problem, key)
     np.testing.assert_array_equal(sampling_problem.initial_positions["offset"], [0.0, 1.0, 0.0])
 
 
