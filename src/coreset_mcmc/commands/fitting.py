@@ -1,7 +1,7 @@
 """``coreset-mcmc fit`` and ``coreset-mcmc resume``: from a table to a folder with everything in it.
 
-Both are one road: a configuration is written first, and whatever of the way a checkpoint covers is not gone again. The
-random numbers of each step follow from the seed alone, so a resumed run ends with the same bits.
+Both do the same: the configuration is written first, and what a checkpoint holds is not computed again. The random
+numbers of each step follow from the seed alone, so a resumed run ends with the same bits.
 """
 
 from __future__ import annotations

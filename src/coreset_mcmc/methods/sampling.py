@@ -61,6 +61,20 @@ def sampling_info(chains: Any, info: KernelInfo, target: CoresetTarget) -> Sampl
     )
 
 
+class Memoryless(NamedTuple):
+    """The state of a sampler whose draws are independent: there is nothing to remember."""
+
+    done: jax.Array
+
+
+class IndependentSampler(Sampler):
+    """What all samplers of independent draws have in common."""
+
+    def init(self, key: Key, problem: Any) -> Memoryless:
+        del key, problem
+        return Memoryless(jnp.array(False))
+
+
 class SamplesCoreset(Sampler):
     """What all samplers of a coreset posterior have in common."""
 

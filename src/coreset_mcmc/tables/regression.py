@@ -27,9 +27,9 @@ from coreset_mcmc.tables.families import Family, family_named
 from coreset_mcmc.tables.formula import Formula, read_formula
 from coreset_mcmc.tables.response import response_values, separating
 from coreset_mcmc.tables.scale import UserScale
-from coreset_mcmc.tables.shown import shown_model
 from coreset_mcmc.tables.standardised import INTERCEPT, Structure
 from coreset_mcmc.tables.start import starting_position
+from coreset_mcmc.tables.users_model import users_model
 
 RESERVED = ("chain", "draw", "row", "statistic")
 """Names of dimensions of a result, which no variable can have."""
@@ -130,7 +130,7 @@ def regression(
     if rows.num_dropped:
         notes.insert(0, f"{rows.num_dropped} rows with missing values dropped")
     return Regression(
-        model=replace(shown_model(structure, scale, name, start), data=data, name=parsed.text),
+        model=replace(users_model(structure, scale, name, start), data=data, name=parsed.text),
         data=data,
         row_numbers=rows.row_numbers,
         formula=parsed.text,

@@ -21,8 +21,9 @@ from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
+from coreset_mcmc.methods.contract import Method, Needs, Trained
 from coreset_mcmc.methods.law import Law
+from coreset_mcmc.methods.sampling import IndependentSampler, Memoryless
 from coreset_mcmc.posterior.full import full_log_densities
 from coreset_mcmc.posterior.newton import (
     LaplaceApproximation,
@@ -109,12 +110,6 @@ class GaussianProblem:
     approximation: LaplaceApproximation
 
 
-class GaussianSamplingState(NamedTuple):
-    """Draws are independent: there is nothing to remember."""
-
-    done: jax.Array
-
-
 class GaussianSamplingInfo(NamedTuple):
     """One draw of each chain."""
 
@@ -134,7 +129,7 @@ class GaussianSamplingInfo(NamedTuple):
 
 @pytree
 @dataclass(frozen=True)
-class GaussianSampling(Sampler):
+class GaussianSampling(IndependentSampler):
     """Independent draws of a Gaussian, with the full posterior beside them if importance weights are wanted."""
 
     psis: bool = static()
@@ -142,13 +137,7 @@ class GaussianSampling(Sampler):
 
     name = "sampling"
 
-    def init(self, key: Key, problem: GaussianProblem) -> GaussianSamplingState:
-        del key, problem
-        return GaussianSamplingState(jnp.array(False))
-
-    def step(
-        self, key: Key, state: GaussianSamplingState, problem: GaussianProblem
-    ) -> tuple[GaussianSamplingState, GaussianSamplingInfo]:
+    def step(self, key: Key, state: Memoryless, problem: GaussianProblem) -> tuple[Memoryless, GaussianSamplingInfo]:
         posterior, gaussian = problem.problem, problem.approximation
         noise = jax.random.normal(key, (self.num_chains, gaussian.mean.shape[0]), gaussian.mean.dtype)
         positions = jax.vmap(ravel_pytree(posterior.position)[1])(gaussian.draws(noise))

@@ -169,9 +169,7 @@ class Hilbert(ComparesRows):
         )
         return sample_coreset(problem, coreset, state.positions, kernel or self.moving_kernel, num_chains)
 
-    def describe(self, info: HilbertInfo) -> str:
-        if np.isnan(info.relative_error[-1]):
-            return f"{info.newton_decrement[-1]:.2g} sd from the mode"
+    def describe_rows(self, info: HilbertInfo) -> str:
         return f"{info.num_chosen[-1]} rows, relative error {info.relative_error[-1]:.2g}"
 
     def _search_step(self, state: HilbertState, problem: Problem) -> tuple[HilbertState, HilbertInfo]:

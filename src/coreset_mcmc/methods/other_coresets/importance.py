@@ -114,9 +114,7 @@ class ImportanceSampling(ComparesRows):
         coreset = padded(indices, merged, problem.coreset_size)
         return sample_coreset(problem, coreset, state.positions, kernel or self.moving_kernel, num_chains)
 
-    def describe(self, info: ImportanceInfo) -> str:
-        if np.isnan(info.kl_estimate[-1]):
-            return f"{info.newton_decrement[-1]:.2g} sd from the mode"
+    def describe_rows(self, info: ImportanceInfo) -> str:
         return f"estimated KL {info.kl_estimate[-1]:.3g}"
 
     def _search_step(self, state: ImportanceState, problem: Problem) -> tuple[ImportanceState, ImportanceInfo]:

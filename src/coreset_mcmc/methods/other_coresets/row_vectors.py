@@ -8,6 +8,8 @@ inference via Hilbert coresets, Journal of Machine Learning Research 20).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +74,14 @@ class ComparesRows(MovesByKernel):
     @property
     def search(self) -> NewtonSearch:
         return NewtonSearch(self.max_iterations)
+
+    def describe(self, info: Any) -> str:
+        decrement = info.newton_decrement[-1]
+        return self.describe_rows(info) if np.isnan(decrement) else f"{decrement:.2g} sd from the mode"
+
+    @abstractmethod
+    def describe_rows(self, info: Any) -> str:
+        """What the progress bar shows once the mode is found."""
 
     def repeated_start(self, problem: Problem) -> Position:
         """What stands in the place of the draws before there are any."""

@@ -26,10 +26,10 @@ from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained
+from coreset_mcmc.methods.contract import Method, Needs, Trained
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.other_coresets.flow import FlowParameters, SparseFlow, spread
-from coreset_mcmc.methods.sampling import SamplingInfo
+from coreset_mcmc.methods.sampling import IndependentSampler, Memoryless, SamplingInfo
 from coreset_mcmc.posterior.problem import Problem
 
 
@@ -206,15 +206,9 @@ class FlowSamplingProblem:
     parameters: FlowParameters
 
 
-class FlowSamplingState(NamedTuple):
-    """Independent draws need no memory."""
-
-    done: jax.Array
-
-
 @pytree
 @dataclass(frozen=True)
-class FlowSampling(Sampler):
+class FlowSampling(IndependentSampler):
     """Independent draws of a trained flow, ``num_chains`` in each step.
 
     ``diverging`` marks a draw whose leapfrog steps ran off to where the coreset log-density is not finite.
@@ -224,13 +218,7 @@ class FlowSampling(Sampler):
 
     name = "flow-sampling"
 
-    def init(self, key: Key, problem: FlowSamplingProblem) -> FlowSamplingState:
-        del key, problem
-        return FlowSamplingState(jnp.array(False))
-
-    def step(
-        self, key: Key, state: FlowSamplingState, problem: FlowSamplingProblem
-    ) -> tuple[FlowSamplingState, SamplingInfo]:
+    def step(self, key: Key, state: Memoryless, problem: FlowSamplingProblem) -> tuple[Memoryless, SamplingInfo]:
         flow, parameters = problem.flow, problem.parameters
         positions, momenta = jax.vmap(flow.start)(jax.random.split(key, self.num_chains))
         ends = jax.vmap(lambda position, momentum: flow.push(parameters, position, momentum))(positions, momenta)
@@ -246,10 +234,6 @@ class FlowSampling(Sampler):
             status=jnp.asarray(Status.OK.value, jnp.int32),
         )
         return state, info
-
-    def init_evaluations(self, problem: FlowSamplingProblem) -> int:
-        del problem
-        return 0
 
     def describe(self, info: SamplingInfo) -> str:
         count = int(info.diverging.sum())

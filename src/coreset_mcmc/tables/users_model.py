@@ -17,7 +17,7 @@ from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.standardised import Structure, logarithms, predictor, standardised_model
 
 
-def shown_model(structure: Structure, scale: UserScale, response: str, start: dict[str, np.ndarray]) -> Model:
+def users_model(structure: Structure, scale: UserScale, response: str, start: dict[str, np.ndarray]) -> Model:
     """The standardised model with names, and with log-densities of the response in its own unit."""
     family = FAMILIES[structure.family]
     inner = standardised_model(structure)
