@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.driver.steps import Steps
@@ -84,20 +85,11 @@ _STATIC = ("phase", "record")
 _chunk = jax.jit(_steps, static_argnames=_STATIC)
 
 
-QUICK: dict[str, bool | int] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
-"""Options of XLA on a CPU that halve the time of compilation; a step may then take up to a half longer."""
-
-
 @cache
 def _quick_chunk() -> Callable[..., Any]:
     """The same, compiled in half of the time, where this XLA knows how."""
-    if jax.default_backend() != "cpu":
-        return _chunk
-    try:
-        jax.jit(lambda: 0, compiler_options=QUICK).lower().compile()
-    except jax.errors.JaxRuntimeError:
-        return _chunk
-    return jax.jit(_steps, static_argnames=_STATIC, compiler_options=QUICK)
+    options = quick_compilation(1)
+    return jax.jit(_steps, static_argnames=_STATIC, compiler_options=options) if options else _chunk
 
 
 def num_compiled_programs() -> int:

@@ -78,7 +78,7 @@ def values_on(
 
 def compiled(log_likelihood: Callable[[Position, Batch], jax.Array]) -> Evaluate:
     """The same, compiled; it takes longer to compile than to run, so compilation is cut short."""
-    return jax.jit(partial(values_on, log_likelihood), compiler_options=quick_compilation())
+    return jax.jit(partial(values_on, log_likelihood), compiler_options=quick_compilation(0))
 
 
 def check_rows_are_independent(

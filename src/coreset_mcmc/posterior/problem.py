@@ -187,4 +187,4 @@ def _values_on() -> Any:
     def values(model: Model, positions: Position, batches: tuple[Batch, ...]) -> tuple[jax.Array, ...]:
         return values_on(model.log_likelihood, positions, batches)
 
-    return jax.jit(values, static_argnums=0, compiler_options=quick_compilation())
+    return jax.jit(values, static_argnums=0, compiler_options=quick_compilation(0))

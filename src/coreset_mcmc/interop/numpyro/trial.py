@@ -29,7 +29,7 @@ def try_out(bound: BoundModel, rows: Mapping[str, Any]) -> tuple[str, ...]:
         compiled(bound.log_likelihood), start_and_another(position), rows, subject="NumPyro model"
     )
     some, others = some_rows(rows), some_rows(rows, shift=1)
-    evaluate = jax.jit(partial(_shared, bound), compiler_options=quick_compilation())
+    evaluate = jax.jit(partial(_shared, bound), compiler_options=quick_compilation(0))
     found = evaluate(position, (some, others, first_rows(some, NUM_FEWER)))
     terms = {name: [np.asarray(one[0][name]) for one in found] for name in found[0][0]}
     culprits = [name for name, values in terms.items() if not _are_equal(values)]
