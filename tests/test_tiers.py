@@ -37,6 +37,7 @@ def test_every_room_has_fast_tests(room):
     assert sum(len(fast_tests(path)) for path in folder.rglob("test_*.py")) >= 3
 
 
+@pytest.mark.full
 def test_a_test_without_the_mark_is_fast(tmp_path):
     """And one with it is left out, by a collection like that of ``pytest`` alone."""
     text = "import pytest\n\ndef test_one(): pass\n\n@pytest.mark.full\ndef test_two(): pass\n"

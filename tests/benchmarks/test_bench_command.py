@@ -44,6 +44,7 @@ def test_without_the_extra_one_message_says_what_to_install(name, tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_the_command_line_starts_without_the_extra():
     """In a fresh process, in which nothing of it can be imported."""
     code = f"import sys; sys.modules.update(dict.fromkeys({EXTRA!r})); from coreset_mcmc.commands.cli import app; app()"

@@ -35,6 +35,7 @@ def test_tables_of_the_verdicts_come_from_their_table(tmp_path):
     assert (tmp_path / "trust.md").read_text() == (DOCS / "trust.md").read_text()
 
 
+@pytest.mark.full
 def test_pages_of_speed_and_of_the_paper_come_from_their_tables(tmp_path):
     shutil.copy(DOCS / "benchmarks" / "speed.csv", tmp_path)
     shutil.copy(DOCS / "paper" / "runs.csv", tmp_path)

@@ -93,6 +93,7 @@ def test_a_failed_run_is_a_row_that_says_so(setup, monkeypatch):
     assert points == []
 
 
+@pytest.mark.full
 def test_counts_of_the_same_shape_run_like_the_authors(setup, monkeypatch, counts_like_the_papers):
     """The Poisson experiment without the authors' file."""
     counts = counts_like_the_papers
@@ -176,9 +177,14 @@ def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeyp
 
 
 @pytest.mark.full
-def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(tmp_path):
-    """Every experiment, method and figure, small; Poisson only where the authors' file is at hand."""
-    experiments = [name for name in EXPERIMENTS if name != "poisson" or DATA_VARIABLE in os.environ]
+@pytest.mark.parametrize(
+    "experiments",
+    [["gaussian", "sparse"], pytest.param(EXPERIMENTS, marks=pytest.mark.slow)],
+    ids=["closed form and discrete", "all"],
+)
+def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(experiments, tmp_path):
+    """Every method and figure of these experiments, small; Poisson only where the authors' file is at hand."""
+    experiments = [name for name in experiments if name != "poisson" or DATA_VARIABLE in os.environ]
     arguments = ["bench", "paper", "--quick", "--workers", "1", "--out", str(tmp_path)]
     arguments += ["--experiment", ",".join(experiments)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
@@ -188,7 +194,9 @@ def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(tmp_p
     assert len(runs) == len(jobs)
     assert runs["failure"].isna().all(), runs["failure"].dropna().to_list()
     assert runs["kl"].notna().all()
-    assert {path.stem for path in tmp_path.glob("*.png")} == set(FIGURES)
+    drawn = {path.stem for path in tmp_path.glob("*.png")}
+    assert drawn <= set(FIGURES)
+    assert len(drawn) == len(FIGURES) or len(experiments) < len(EXPERIMENTS)
     before = runs_table(tmp_path).path.read_bytes()
     again = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert f"{len(jobs)} runs asked for, {len(jobs)} already" in " ".join(again.output.split())

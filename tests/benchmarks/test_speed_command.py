@@ -160,6 +160,7 @@ def test_page_has_ratios_failures_and_where_we_lose(made_up_table):
     assert "failed: stopped after 600 s" in text
 
 
+@pytest.mark.full
 def test_the_command_says_where_we_lose(made_up_table):
     result = runner.invoke(cli.app, ["bench", "speed", "--figures-only", "--out", str(made_up_table)])
     assert result.exit_code == 0
@@ -182,6 +183,7 @@ def test_failed_seeds_do_not_enter_the_medians(made_up_table):
     assert speed_table(made_up_table).missing([job, Job("poisson", "ours", 3)]) == [Job("poisson", "ours", 3)]
 
 
+@pytest.mark.full
 def test_a_process_that_takes_too_long_or_dies_says_so(tmp_path):
     np.savez(tmp_path / "data.npz", x=np.zeros(3))
     task = {"data": str(tmp_path / "data.npz"), "libraries": [], "work": "nothing"}
@@ -211,14 +213,17 @@ def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeyp
 
 
 @pytest.mark.full
-def test_quick_comparison_runs_everyone_and_a_second_call_does_nothing(tmp_path):
-    """Every contestant, on two small problems."""
-    arguments = ["bench", "speed", "--quick", "--out", str(tmp_path)]
+@pytest.mark.parametrize(
+    "contestants", [["ours", "laplace"], pytest.param(list(CONTESTANTS), marks=pytest.mark.slow)], ids=["two", "all"]
+)
+def test_quick_comparison_runs_and_a_second_call_does_nothing(contestants, tmp_path):
+    """Contestants, each in a process of its own, on two small problems."""
+    arguments = ["bench", "speed", "--quick", "--contestant", ",".join(contestants), "--out", str(tmp_path)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     table = read_table(tmp_path)
     assert table["failure"].isna().all(), table["failure"].dropna().to_list()
-    expected = all_jobs(["simulated-1e5", "sparse"], list(CONTESTANTS), 1)
+    expected = all_jobs(["simulated-1e5", "sparse"], contestants, 1)
     assert len(table) == len(expected)
     assert (pd.to_numeric(table["seconds_to_effective"]) > pd.to_numeric(table["training_seconds"])).all()
     before = (tmp_path / TABLE).read_bytes()

@@ -30,6 +30,7 @@ METHODS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", METHODS.values(), ids=METHODS.keys())
 def test_resumed_run_is_identical(tmp_path, key, options):
     problem = logistic_problem()
@@ -49,6 +50,7 @@ def weights_of(state):
     return state.weights
 
 
+@pytest.mark.full
 def test_finished_run_is_not_run_again(tmp_path, key):
     problem, method = logistic_problem(), small_method()
     checkpoint = Checkpoint(tmp_path / "run.npz")

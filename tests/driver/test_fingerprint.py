@@ -63,6 +63,7 @@ def fingerprints():
     return [json.loads(run.stdout) for run in runs]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_other_processes_agree(name, fingerprints):
     one, other = fingerprints

@@ -70,6 +70,7 @@ def test_minibatches_count_their_rows(problem, key):
     assert (trained.history.num_evaluations == NUM_CHAINS * (2 * CORESET_SIZE + 50)).all()
 
 
+@pytest.mark.full
 def test_burn_in_and_delay(problem, key):
     """Weights stay for 10 steps, then move at every third."""
     method = small_method(burn_in=10, delay=3, num_iterations=5)
@@ -81,6 +82,7 @@ def test_burn_in_and_delay(problem, key):
     assert np.isfinite(trained.history.gradient_norm).sum() == 5
 
 
+@pytest.mark.full
 def test_hot_start_holds_the_weights_until_the_test_passes(problem, key):
     method = small_method(burn_in=HotStart(), num_iterations=30)
     trained = run(method, problem, key, num_steps=method.max_steps)
@@ -89,6 +91,7 @@ def test_hot_start_holds_the_weights_until_the_test_passes(problem, key):
     assert int(trained.state.num_updates) == 30
 
 
+@pytest.mark.full
 def test_record_every(problem, key):
     kept = run(small_method(), problem, key, num_steps=60, record=lambda state: state.weights, record_every=20)
     assert kept.record.shape == (3, CORESET_SIZE)
@@ -135,6 +138,7 @@ def test_a_second_interruption_raises(problem, key, monkeypatch):
         run(small_method(), problem, key, num_steps=60, callbacks=[interrupt_twice])
 
 
+@pytest.mark.full
 def test_non_finite_gradient_names_the_step_and_the_fix(problem, key):
     """A likelihood that overflows away from the start, as an unprotected exponential would."""
 

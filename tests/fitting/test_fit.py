@@ -105,6 +105,7 @@ def test_load_refuses_other_files(tmp_path):
         cm.load(tmp_path / "missing.nc")
 
 
+@pytest.mark.full
 def test_same_seed_same_bits_and_none_is_remembered():
     first, second = quick_fit(), quick_fit()
     np.testing.assert_array_equal(first.posterior["beta"], second.posterior["beta"])
@@ -206,6 +207,7 @@ def test_interrupting_training_goes_on_to_sampling(monkeypatch):
     assert fit.posterior.sizes["draw"] == QUICK["draws"]
 
 
+@pytest.mark.full
 def test_warnings_tell_what_to_do():
     with pytest.warns(UserWarning, match=r"smallest bulk ESS is \d+, below 100 per chain.*Increase draws"):
         cm.fit(

@@ -14,7 +14,9 @@ import sys
 import jaxlib
 import pytest
 
-QUICK = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+QUICK = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
 
 
 def use_quick_compilation(config: pytest.Config) -> None:

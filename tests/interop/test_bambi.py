@@ -88,6 +88,7 @@ def data_with_weights() -> pd.DataFrame:
     )
 
 
+@pytest.mark.full
 def test_weights_in_the_response_scale_the_rows():
     data = data_with_weights()
     weighted, plain = bmb.Model("weighted(y, w) ~ x", data), bmb.Model("y ~ x", data)

@@ -52,6 +52,7 @@ def random_positions(model: cm.Model, count: int = 3):
     return [jax.tree.map(lambda leaf: jnp.asarray(rng.normal(size=leaf.shape)), start) for _ in range(count)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(cases()))
 def test_totals_are_those_of_numpyro(name):
     """Prior and rows together are NumPyro's log density of the unconstrained model, Jacobians included."""
@@ -112,6 +113,7 @@ def optional_column(x, y, offset=None):
         numpyro.sample("obs", dist.Normal(b * x + (0.0 if offset is None else offset), 1), obs=y)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [many_sites, two_outputs, flat_prior, optional_column])
 def test_several_sites_factors_masks_scales_and_plates(model):
     data = {**DATA, "offset": None} if model is optional_column else DATA
@@ -270,6 +272,7 @@ def imputed(x, y):
     numpyro.sample("obs", dist.Normal(slope() * x, 1), obs=y, obs_mask=y > 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -57,6 +57,7 @@ def assert_totals_agree(model, ours: cm.Model) -> None:
         np.testing.assert_allclose(total(ours, position), pymcs_total(model, position), rtol=1e-8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(MODELS))
 def test_totals_are_those_of_pymc(name):
     assert_totals_agree(source(name), converted(name))
@@ -149,6 +150,7 @@ def test_students_t_becomes_normal_with_many_degrees_of_freedom():
     assert abs(lost - float(model.log_prior({**start, "nu_log__": np.asarray(40.0)})) - normal) > 1
 
 
+@pytest.mark.full
 def test_several_observed_variables_and_rows_of_vectors():
     group = RNG.integers(3, size=SIZE)
     with pm.Model() as model:
@@ -223,6 +225,7 @@ def two_lengths():
     return model
 
 
+@pytest.mark.full
 def test_observed_variables_of_another_length_are_asked_about():
     model = two_lengths()
     with pytest.raises(cm.InputError, match=r"Which of them are the rows.*rows='y'"):

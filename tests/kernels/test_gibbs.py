@@ -116,6 +116,7 @@ class TestAgainstEnumeration:
         assert (test.pvalue < FALSE_ALARM) == is_broken
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_without_weights_it_returns_the_prior(rng: np.random.Generator, key: Key) -> None:
     """The paper's prior, whose variance has no mean: quantiles are compared. False alarms: 1e-4."""
@@ -179,6 +180,7 @@ class TestOneCoefficient:
         np.testing.assert_allclose(even, 0.0, atol=1e-3)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_conditionals_of_coefficients_and_variance(key: Key) -> None:
     """Against NumPy's Gaussian and SciPy's inverse gamma, two samples of 20 000 draws. False alarms: 1e-4."""
@@ -213,6 +215,7 @@ def exact_log_density(target: CoresetTarget, positions: Position) -> jax.Array:
     return jax.vmap(target.log_density)(positions)
 
 
+@pytest.mark.full
 def test_whole_weights_are_repeated_rows(key: Key) -> None:
     """The same sums, the same log-density and, with the same key, the same step."""
     times = np.array([0, 3, 1, 2, 0, 1, 4, 1])
@@ -237,6 +240,7 @@ def states_after_a_change(
     return states, step_chains(kernel, key, states, new)[0]
 
 
+@pytest.mark.full
 def test_log_density_follows_the_weights(rng: np.random.Generator, key: Key) -> None:
     """After a restart it is the new target's, before and after a step; the stale state's is not."""
     old, new = POSTERIOR.target(), POSTERIOR.target(3.0)
@@ -258,6 +262,7 @@ def test_steps_follow_the_weights(rng: np.random.Generator, key: Key, is_broken:
 
 
 class TestRounding:
+    @pytest.mark.full
     def test_log_density_on_the_data_of_the_paper(self, rng: np.random.Generator, key: Key) -> None:
         """A sum of 50 000 terms from 66 numbers: within 1e-8 of the sum over the rows, which itself is near -2e5."""
         data = sparse_regression_data(rng)
@@ -285,6 +290,7 @@ class TestRounding:
         assert float(around_fit.residual_squares(jnp.asarray(near))) == pytest.approx(exact, rel=1e-5)
         assert float(around_zero.residual_squares(jnp.asarray(near))) != pytest.approx(exact, rel=0.5)
 
+    @pytest.mark.full
     @pytest.mark.parametrize("case", ["no weight", "fewer rows than features", "a feature twice", "a column of zeros"])
     def test_degenerate_rows(self, rng: np.random.Generator, key: Key, case: str) -> None:
         x = rng.normal(size=(2 if case == "fewer rows than features" else 9, 4))

@@ -79,6 +79,7 @@ def test_describes_itself_and_accepts_its_target(tested: Entry) -> None:
     kernel.check(one_position(exact), exact.target())
 
 
+@pytest.mark.full
 @every_kernel
 def test_new_weights_rows_and_numbers_do_not_compile_again(tested: Entry) -> None:
     """What does not compile again must still take effect."""
@@ -173,6 +174,7 @@ def test_a_chain_moves_as_it_would_alone(name: str) -> None:
         np.testing.assert_allclose(one, two, rtol=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kernel", [HitAndRunSlice(1e9, max_shrinkages=3), UnivariateSlice(1e9, max_shrinkages=3)])
 def test_a_stuck_slice_stays_and_is_flagged(kernel: HitAndRunSlice | UnivariateSlice) -> None:
     """Three proposals in a bracket a billion times too wide all miss: probability below 1e-7."""

@@ -27,6 +27,7 @@ def test_invariant_on_gaussian_location(name: str, key: jax.Array) -> None:
     assert_plausible(invariance_p_values(key, GAUSSIAN, kernel, num_steps=3))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["hit_and_run", "random_walk"])
 def test_invariant_next_to_a_hard_edge(name: str, key: jax.Array) -> None:

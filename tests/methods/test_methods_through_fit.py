@@ -50,6 +50,7 @@ def test_fit_returns_the_same_kind_of_result_for_every_method(entry, tmp_path):
     assert repr(loaded) == repr(fit)
 
 
+@pytest.mark.full
 def test_a_method_without_a_coreset_says_so():
     fit = quiet_fit(cm.models.logistic_regression(2), logistic_data(), method=cm.Laplace())
     with pytest.raises(cm.InputError, match="laplace, which has no coreset"):

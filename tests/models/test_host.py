@@ -128,6 +128,7 @@ def test_gradients_are_refused_by_name():
         quick_fit(method=cm.NUTS())
 
 
+@pytest.mark.full
 def test_an_exception_while_running_is_the_users_own(caplog):
     calls = []
 

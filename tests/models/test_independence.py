@@ -179,13 +179,14 @@ class Scaled:
         return scaled(2.0, position, batch)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "function",
     [partial(scaled, 2.0), jax.jit(partial(scaled, 2.0)), partial(jax.jit(scaled), 2.0), Scaled()],
     ids=["partial", "jitted", "partial of jitted", "object"],
 )
 def test_functions_of_every_kind_make_a_model(function: Any) -> None:
-    settings = cm.LeastSquares(num_draws=20, num_chains=2, num_rounds=1, tolerance=1e9)
+    settings = cm.Uniform(cm.kernels.RandomWalk())
     options = {"coreset_size": 20, "draws": 10, "tune": 2, "chains": 2, "random_seed": 0, "progressbar": False}
     fit = cm.fit(
         cm.Model(jax.jit(log_prior), function, {"intercept": 0.0, "slope": 0.0}), DATA, method=settings, **options

@@ -63,6 +63,7 @@ def test_counts_passes(searched):
     assert 1 < accepted <= int(state.iteration)
 
 
+@pytest.mark.full
 def test_a_mode_far_from_any_prior_mass(poisson_data):
     """From 0 to an intercept above 100, as near to the mode as was asked for."""
     model = poisson_regression(8)

@@ -40,6 +40,7 @@ def random_position(rng: np.random.Generator, model: Model) -> Any:
     return jax.tree.map(lambda leaf: rng.normal(size=np.shape(leaf)), model.initial_position)
 
 
+@pytest.mark.full
 @every_model
 def test_integer_weights_are_replicated_rows(name: str, rng: np.random.Generator) -> None:
     model, make_rows = READY_MADE[name]
@@ -52,6 +53,7 @@ def test_integer_weights_are_replicated_rows(name: str, rng: np.random.Generator
         np.testing.assert_allclose(weighted.log_density(position), whole.log_density(position), rtol=1e-13)
 
 
+@pytest.mark.full
 @every_model
 @pytest.mark.parametrize("has_predictor", [True, False], ids=["linear_predictor", "whole"])
 def test_along_a_line_equals_the_log_density_there(name: str, has_predictor: bool, rng: np.random.Generator) -> None:

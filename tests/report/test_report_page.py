@@ -33,6 +33,7 @@ def plain() -> str:
     return render(made_content(fit=made_fit()))
 
 
+@pytest.mark.full
 def test_every_section_has_a_heading_and_a_place_in_the_contents(plain):
     page = Page(plain)
     assert len(page.all("h1")) == 1
@@ -121,6 +122,7 @@ def test_the_same_content_gives_the_same_page_whatever_matplotlib_is_set_to(plai
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.full
 def test_verdicts_have_words_a_look_and_what_to_do():
     for verdict, look, words in [
         ("good", "good", "Good: these results can be used"),
@@ -142,6 +144,7 @@ def test_without_checks_the_report_says_so():
     assert "What was checked" not in text
 
 
+@pytest.mark.full
 def test_an_interrupted_run_says_so(plain):
     assert "Interrupted" not in Page(plain).text
     assert "Interrupted" in Page(render(made_content(is_partial=True))).text
@@ -166,6 +169,7 @@ def test_a_method_without_a_coreset():
     assert "most likely parameters" in text
 
 
+@pytest.mark.full
 def test_discrete_and_constant_parameters():
     gamma = np.random.default_rng(0).integers(0, 2, size=(2, 50, 3))
     gamma[..., 2] = 1
@@ -175,6 +179,7 @@ def test_discrete_and_constant_parameters():
     assert "axes of their own" in Page(page).text
 
 
+@pytest.mark.full
 def test_warnings_of_the_fit_are_notes_once():
     drifting = normal_draws() + np.arange(4)[:, None]
     fit = made_fit({"theta": drifting})
@@ -193,6 +198,7 @@ def _notes_of(fit):
     return sampling_warnings(fit.tree)
 
 
+@pytest.mark.full
 def test_rows_are_those_of_largest_weight_with_the_users_columns():
     fit = made_fit()
     order = np.argsort(-fit.coreset.weights)
@@ -210,6 +216,7 @@ def test_rows_are_those_of_largest_weight_with_the_users_columns():
         render(made_content(fit=fit, rows=frame.drop(columns="weight")))
 
 
+@pytest.mark.full
 def test_many_parameters_show_the_first_and_the_worst():
     draws = normal_draws(310, draws=50)
     draws[..., 305] += 2.0 * np.arange(4)[:, None]
@@ -235,6 +242,7 @@ def test_draws_of_a_place_are_those_of_its_row_in_the_summary():
         assert np.array_equal(parameters.draws(place).ravel(), table.iloc[:, place])
 
 
+@pytest.mark.full
 def test_a_report_of_usual_size_is_small(tmp_path):
     fit = made_fit({"beta": normal_draws(20, draws=1000)})
     path = write_report(made_content(fit=fit), tmp_path / "new" / "report.html")
@@ -242,6 +250,7 @@ def test_a_report_of_usual_size_is_small(tmp_path):
     assert "One draw in 4 is shown" in Page(path.read_text(encoding="utf-8")).text
 
 
+@pytest.mark.full
 def test_contents_default_to_nothing():
     content = Content("title", made_fit(), None)
     assert content.settings == {}

@@ -70,6 +70,7 @@ def fit_of(kind):
     return fit_that_makes(DRAWS[kind])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", DRAWS)
 def test_data_of_the_model_itself_agree(kind):
     """Each bin is outside its 89 % interval with probability 0.11; ten of 30 would come once in 3000 times."""
@@ -170,6 +171,7 @@ def test_the_response_is_what_the_model_observes_unless_given():
         predictive_check(fit)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", DRAWS)
 def test_each_kind_is_drawn(kind):
     check = predictive_check(fit_of(kind), observed(kind), rows=500)

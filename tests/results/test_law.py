@@ -70,6 +70,7 @@ def test_the_header_is_strict_json(far):
     assert header["kl_estimate"] == ("inf" if far.kl_estimate > 0 else None)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:Only .* were accepted:UserWarning")
 def test_exact_draws_start_where_all_rows_allow(far):
     assert theta(far).max() > -1.0
@@ -78,6 +79,7 @@ def test_exact_draws_start_where_all_rows_allow(far):
     assert theta(exact).max() <= -1.0
 
 
+@pytest.mark.full
 def test_impossible_draws_have_no_weight(far):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -88,6 +90,7 @@ def test_impossible_draws_have_no_weight(far):
     assert weighted.settings["effective_draws"] == pytest.approx(share * theta(far).size)
 
 
+@pytest.mark.full
 def test_loo_leaves_impossible_draws_out(far):
     """All rows have likelihood one wherever they are possible, and so have new ones."""
     with warnings.catch_warnings():
@@ -97,6 +100,7 @@ def test_loo_leaves_impossible_draws_out(far):
     assert found.elpd == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.full
 def test_the_verdict_says_why(far):
     judged = far.trust(num_coresets=1, sensitivity=False)
     assert judged.verdict == BAD
@@ -121,6 +125,7 @@ def test_draws_that_are_all_impossible_are_refused_in_true_words(wide, monkeypat
             correct()
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:The (smallest|largest):UserWarning")
 def test_an_infinite_estimate_is_told():
     with pytest.warns(UserWarning, match="impossible under rows that are not in the coreset"):

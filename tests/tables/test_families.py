@@ -68,6 +68,7 @@ def test_negative_binomial_with_little_dispersion_is_poisson():
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
+@pytest.mark.full
 def test_negative_binomial_is_smooth_where_the_series_takes_over():
     family = FAMILIES["negativebinomial"]
     with jax.enable_x64(True):
@@ -91,6 +92,7 @@ def test_no_nan_and_finite_gradients_at_extremes(name, eta, logarithm):
             assert all(bool(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient)), (value, gradient)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(FAMILIES))
 def test_draws_have_the_right_mean_and_spread(name):
     """Within five standard errors: one of the ten comparisons is off by chance once in 10^5 runs."""

@@ -332,6 +332,7 @@ def quick_fit(model: cm.Model) -> cm.Fit:
         return cm.fit(model, coreset_size=100, draws=200, tune=100, random_seed=0, progressbar=False)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
 def test_a_fit_from_a_formula(family, tmp_path):
     """Names, levels, predictions, a slope within five standard deviations; a second table compiles nothing."""

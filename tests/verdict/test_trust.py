@@ -90,6 +90,7 @@ class TestKnownTruth:
         assert wide == pytest.approx(0.25, rel=0.05)
         assert wide > (2 - 1 - math.log(2)) / 2
 
+    @pytest.mark.full
     def test_all_rows_with_weight_one_are_good(self, exact):
         judged = exact.trust(sensitivity=False)
         assert judged.verdict == GOOD
@@ -144,6 +145,7 @@ class TestBrokenOnPurpose:
         assert judged.verdict == BAD
         assert judged.largest_shift > 1.0
 
+    @pytest.mark.full
     def test_coresets_that_contradict_each_other(self, trained):
         """Given weights that put the posterior elsewhere, against a coreset that is good by its own estimate."""
         judged = given(shifting(3.0)).trust(sensitivity=False)
@@ -241,6 +243,7 @@ def test_each_finding_decides_by_itself(name, finding, level):
 
 
 class TestAccount:
+    @pytest.mark.full
     def test_dictionary_is_json(self, trained):
         judged = trained.trust(draws=50, **ALONE)
         plain = json.loads(json.dumps(judged.to_dict(), allow_nan=False))
@@ -258,11 +261,14 @@ class TestAccount:
     def test_one_pass_is_counted(self, trained):
         assert trained.trust(draws=50, **ALONE).num_evaluations == 50 * (SIZE + 40)
 
+    @pytest.mark.full
     def test_other_fits_are_counted_and_compile_nothing(self, trained, monkeypatch):
         made = []
         monkeypatch.setattr(
             refits, "fit_again", lambda *args, **options: made.append(cm.fit(*args, **options)) or made[-1]
         )
+        trained.trust(draws=50, sensitivity=False)
+        made.clear()
         before = num_compiled_programs()
         judged = trained.trust(draws=50, num_coresets=3, sensitivity=False)
         assert num_compiled_programs() == before
@@ -274,6 +280,7 @@ class TestAccount:
         again = trained.trust(draws=50, num_coresets=3, sensitivity=False)
         assert again.rhat_across_coresets == judged.rhat_across_coresets
 
+    @pytest.mark.full
     def test_never_all_rows_times_all_draws(self, trained, monkeypatch):
         whole = trained.trust(draws=100, **ALONE)
         shapes = []
@@ -289,6 +296,7 @@ class TestAccount:
         assert max(rows * count for rows, count in shapes) <= 5_000
         assert pieces.kl_estimate == pytest.approx(whole.kl_estimate, rel=1e-9)
 
+    @pytest.mark.full
     def test_fewer_draws_with_very_many_rows(self, trained, monkeypatch):
         monkeypatch.setattr(assess, "MOST_EVALUATIONS", 60 * SIZE)
         assert trained.trust(**ALONE).num_draws == 60
@@ -316,6 +324,7 @@ class TestOtherFits:
         assert judged.verdict == GOOD
         assert judged.rhat_across_coresets > 0.99
 
+    @pytest.mark.full
     def test_few_draws_as_after_an_interruption(self, trained):
         few = fit(coreset_size=40, draws=3, chains=2)
         judged = few.trust(sensitivity=False)

@@ -151,6 +151,7 @@ def enumeration():
         return enumerate_subsets()
 
 
+@pytest.mark.full
 def test_without_replacement_variance_is_exact(enumeration):
     """E ||H (1 - s)||^2 = N^2 M (N - S) / (S (N - 1)) V, by full enumeration."""
     size, count, coreset_values, everything, full, subsets = enumeration
@@ -192,6 +193,7 @@ def test_centring_before_summing_keeps_the_digits():
     assert abs(float(naive[1] - naive[0]) - exact) > abs(float(total[1] - total[0]) - exact)
 
 
+@pytest.mark.full
 def test_two_chains_reduce_to_the_difference_form(exact_coreset, key):
     """For K = 2, g = a (a'w - A) / 2 with a and A the differences between the two chains."""
     distinct, _, data = exact_coreset

@@ -80,6 +80,7 @@ def skewed_sample(skewed):
         return sample(skewed, 0)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_resampled_draws_follow_a_skewed_posterior_and_those_of_the_gaussian_do_not(skewed, seed):
     """Mean and spread within 5 standard errors: one false alarm in a million.

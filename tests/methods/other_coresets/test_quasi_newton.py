@@ -70,6 +70,7 @@ class TestExactCoreset:
         np.testing.assert_allclose(trained.state.weights, multiplicities, rtol=1e-6)
         assert trained.history.step_size == [1.0]
 
+    @pytest.mark.full
     def test_a_hessian_that_is_a_sum_does_not(self, key, seed, monkeypatch):
         """The broken twin: with L L' not divided by S the direction is S times too short."""
         right = quasi_newton.regularised_newton_direction
@@ -163,6 +164,7 @@ def gaussian_run():
 
 
 class TestGaussian:
+    @pytest.mark.full
     def test_recovers_the_posterior_where_uniform_weights_do_not(self, gaussian_run):
         problem, trained = gaussian_run
         assert kl_of(problem, problem.initial_weights) > 1
@@ -243,6 +245,7 @@ def test_recovers_a_logistic_posterior(key, rng):
 COUNTED = QuasiNewton(RandomWalk(0.1), num_draws=40, num_iterations=3, discard=0.25, num_chains=2)
 
 
+@pytest.mark.full
 def test_evaluations_are_counted_exactly(key):
     """A random walk makes one evaluation a step, the restart one for each chain; discarded draws cost no pass."""
     problem = gaussian_problem(0, num_chains=2)

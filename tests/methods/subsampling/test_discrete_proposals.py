@@ -148,6 +148,7 @@ def test_exact_draws_stay_exact(
     assert (min(values) < FALSE_ALARM / len(values)) == is_broken
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("published", [False, True])
 def test_at_the_scale_of_the_paper_nothing_overflows_and_types_are_kept(published: bool, key: Key) -> None:
     model = sparse_regression(10)

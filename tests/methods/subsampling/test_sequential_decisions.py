@@ -99,6 +99,7 @@ def compare(decisions, expected):
     return np.array_equal(decisions.is_accepted, accepted) and np.array_equal(decisions.num_used, count)
 
 
+@pytest.mark.full
 def test_austerity_follows_its_formulas(rng, key):
     changes, thresholds, keys, ordered = triples(rng, key)
     decisions = decide_many(keys, t_test(NUM_ROWS, 50, 0.05), changes, thresholds)
@@ -302,6 +303,7 @@ class Uncorrected(TTest):
         return super().is_enough(evidence, threshold, bound, 10**12)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_error_of_a_look_is_nominal(rng, key):
     """The mean lies on the threshold and half of the rows are seen: each side is chosen with probability epsilon.
