@@ -8,6 +8,8 @@ import numpy as np
 from coreset_mcmc.methods.coreset_mcmc.minibatch import WithoutReplacement
 from coreset_mcmc_benchmarks.paper.published_minibatches import published_windows
 
+pytestmark = pytest.mark.full
+
 SIZE, CORESET = 40, np.array([3, 17, 30, 31])
 COUNT = 12
 

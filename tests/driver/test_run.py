@@ -47,6 +47,7 @@ def test_numbers_do_not_compile_again(problem, key):
     assert num_compiled_programs() == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rate", [1, np.float64(0.5), np.int64(1)])
 def test_kinds_of_numbers_do_not_compile_again(problem, key, rate):
     run(small_method(optimizer=Adam(0.1)), problem, key, num_steps=5)

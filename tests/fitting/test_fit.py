@@ -194,6 +194,7 @@ def test_user_kernel_replaces_the_pilot():
     assert given.pilot.reason == "not needed"
 
 
+@pytest.mark.full
 def test_interrupting_training_goes_on_to_sampling(monkeypatch):
     monkeypatch.setattr(driver, "CHUNK_SECONDS", 1e-9)
 

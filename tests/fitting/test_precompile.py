@@ -18,6 +18,8 @@ from coreset_mcmc.fitting import precompile as ahead
 from coreset_mcmc.fitting.precompile import Preparation
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
+pytestmark = pytest.mark.full
+
 
 def gaussian_problem():
     data = np.random.default_rng(0).normal(size=(200, 2))
@@ -26,7 +28,6 @@ def gaussian_problem():
     return make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(0), 2))
 
 
-@pytest.mark.full
 def test_the_model_is_called_in_one_thread_only():
     """Libraries keep global state while a model is traced, NumPyro its handlers for one."""
     threads = set()
@@ -44,7 +45,6 @@ def test_the_model_is_called_in_one_thread_only():
     assert num_compiled_programs() == before + 3, "two phases of training, and sampling"
 
 
-@pytest.mark.full
 def test_programs_made_ahead_are_found_again():
     """What was compiled ahead is not compiled a second time."""
     method, problem = cm.LeastSquares(num_draws=40, num_chains=2), gaussian_problem()
@@ -88,7 +88,6 @@ def test_work_that_fails_ahead_is_left_to_whoever_needs_it(monkeypatch):
     assert training.reason == "converged"
 
 
-@pytest.mark.full
 def test_with_very_many_rows_training_begins_before_everything_is_compiled(monkeypatch):
     """A phase waits for its own program only."""
     released, started = threading.Event(), threading.Event()

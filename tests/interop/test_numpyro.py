@@ -63,6 +63,7 @@ def test_totals_are_those_of_numpyro(name):
         np.testing.assert_allclose(total(bound, position, as_jax(data)), theirs(position), rtol=1e-8)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(cases()))
 def test_values_shown_are_those_of_numpyro(name):
     """Constrained parameters, and deterministic sites but those with a value for each row."""

@@ -136,6 +136,7 @@ def test_new_responses_follow_the_model(name):
     assert np.all(np.abs(mean - expected) < 5 * error)
 
 
+@pytest.mark.full
 def test_students_t_becomes_normal_with_many_degrees_of_freedom():
     """PyMC's own log-density is off by a thousand nats from 10^13 degrees of freedom on, which slice samplers find."""
     model = converted("robust")

@@ -19,6 +19,8 @@ from tests.helpers.catalogue import CATALOGUE, Entry, entry
 from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, ExactTarget
 from tests.helpers.kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance
 
+pytestmark = pytest.mark.full
+
 every_kernel = pytest.mark.parametrize("tested", CATALOGUE, ids=str)
 
 
@@ -79,7 +81,6 @@ def test_describes_itself_and_accepts_its_target(tested: Entry) -> None:
     kernel.check(one_position(exact), exact.target())
 
 
-@pytest.mark.full
 @every_kernel
 def test_new_weights_rows_and_numbers_do_not_compile_again(tested: Entry) -> None:
     """What does not compile again must still take effect."""
@@ -132,14 +133,12 @@ def test_double_precision_is_kept(tested: Entry) -> None:
     assert_types_are_kept(tested, "float64")
 
 
-@pytest.mark.full
 @every_kernel
 @pytest.mark.usefixtures("single_precision")
 def test_single_precision_is_kept(tested: Entry) -> None:
     assert_types_are_kept(tested, "float32")
 
 
-@pytest.mark.full
 @every_kernel
 def test_chains_can_be_vectorised(tested: Entry) -> None:
     exact = target_for(tested)
@@ -154,7 +153,6 @@ def test_chains_can_be_vectorised(tested: Entry) -> None:
     assert jax.tree.map(lambda leaf: (4, *leaf.shape), alone) == jax.tree.map(lambda leaf: leaf.shape, together)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("name", ["hit_and_run", "random_walk"])
 def test_a_chain_moves_as_it_would_alone(name: str) -> None:
     """Whether chains run one after the other or vectorised, each follows its own key."""
@@ -174,7 +172,6 @@ def test_a_chain_moves_as_it_would_alone(name: str) -> None:
         np.testing.assert_allclose(one, two, rtol=1e-9)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("kernel", [HitAndRunSlice(1e9, max_shrinkages=3), UnivariateSlice(1e9, max_shrinkages=3)])
 def test_a_stuck_slice_stays_and_is_flagged(kernel: HitAndRunSlice | UnivariateSlice) -> None:
     """Three proposals in a bracket a billion times too wide all miss: probability below 1e-7."""

@@ -17,6 +17,8 @@ from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.models.host import HostFunction, Packing
 from coreset_mcmc.posterior.target import CoresetTarget
 
+pytestmark = pytest.mark.full
+
 RNG = np.random.default_rng(0)
 DATA = {"x": RNG.normal(size=300), "group": RNG.integers(2, size=300)}
 DATA["y"] = RNG.normal(1.0 + 2.0 * DATA["x"], 0.7)
@@ -112,7 +114,6 @@ def test_training_and_sampling_work(fitted):
     assert len(np.unique(fitted.posterior["sigma"])) == 30
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("kernel", [cm.kernels.RandomWalk(0.05), cm.kernels.UnivariateSlice()], ids=["walk", "slice"])
 def test_every_kernel_without_gradients_moves_a_black_box(kernel):
     target = CoresetTarget(jax.tree.map(lambda leaf: leaf[:20], batch()), jnp.ones(20), MODEL)
@@ -128,7 +129,6 @@ def test_gradients_are_refused_by_name():
         quick_fit(method=cm.NUTS())
 
 
-@pytest.mark.full
 def test_an_exception_while_running_is_the_users_own(caplog):
     calls = []
 
@@ -219,7 +219,6 @@ def test_mistakes_show_before_anything_is_compiled(function, error, message):
         quick_fit(cm.Model.from_callable(lambda p: p["beta"], log_likelihood, START))
 
 
-@pytest.mark.full
 def test_leave_one_out_of_a_black_box(fitted):
     elpd = fitted.loo(reweight=False)
     assert elpd.elpd_i.shape == (300,)

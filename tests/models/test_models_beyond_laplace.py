@@ -30,6 +30,8 @@ from coreset_mcmc.models.special import LARGEST_LOG_INVERSE_SCALE, inverse_scale
 from coreset_mcmc.models.unidentified import log_density_of_a_factor
 from coreset_mcmc.posterior.target import CoresetTarget
 
+pytestmark = pytest.mark.full
+
 NUM_COMPONENTS, NUM_FEATURES, NUM_GROUPS, NUM_PLAYERS = 3, 2, 5, 6
 MODELS = {
     "mixture": gaussian_mixture(NUM_COMPONENTS),
@@ -489,7 +491,6 @@ def test_marginal_of_a_factor_by_integration(rng: np.random.Generator) -> None:
     assert ours[0] - ours[1] == pytest.approx(by_hand(-1.5) - by_hand(0.2), rel=1e-8)
 
 
-@pytest.mark.full
 def test_fit_works_end_to_end(rng: np.random.Generator) -> None:
     """Groups as an integer column, a dictionary of four variables and named dimensions, from data to draws."""
     data = hierarchical_logistic_regression_data(rng, 300, num_features=NUM_FEATURES, num_groups=NUM_GROUPS)

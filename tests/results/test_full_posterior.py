@@ -14,6 +14,8 @@ from coreset_mcmc.diagnostics.metrics import min_bulk_ess, two_moment_kl, two_mo
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 
+pytestmark = pytest.mark.full
+
 DIM, SIZE = 2, 400
 SLICE = cm.kernels.HitAndRunSlice()
 
@@ -45,7 +47,6 @@ def draws_of(fitted):
     return fitted.posterior["theta"].to_numpy()
 
 
-@pytest.mark.full
 @pytest.mark.statistical
 def test_exact_draws_have_the_full_posterior_whatever_the_coreset(problem, poor):
     """8 times the expected two-moment KL of as many effective draws; false alarm below 1e-4."""
@@ -80,7 +81,6 @@ def test_hopeless_weights_are_told(problem):
         fitted.reweight()
 
 
-@pytest.mark.full
 def test_rare_acceptance_is_told(poor, monkeypatch):
     monkeypatch.setattr("coreset_mcmc.results.full_posterior.LOW_ACCEPTANCE", 1.0)
     with pytest.warns(UserWarning, match="accepted on all rows"):
@@ -95,7 +95,6 @@ def test_corrected_fits_save_and_load(poor, tmp_path):
     np.testing.assert_array_equal(draws_of(loaded), draws_of(corrected))
 
 
-@pytest.mark.full
 def test_methods_on_all_rows_need_no_correction(problem):
     data, _, _ = problem
     laws = [(cm.NUTS(), "They need no correction"), (cm.Laplace(), "Nothing here can correct them")]
@@ -113,7 +112,6 @@ class TestAutomaticSize:
         common = {"draws": 100, "tune": 50, "chains": 2, "random_seed": 1, "progressbar": False}
         return cm.fit(cm.models.logistic_regression(3), data, coreset_size="auto", **common, **options)
 
-    @pytest.mark.full
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_stops_at_the_first_size_that_will_do(self):
         fitted = self.fit()
@@ -122,7 +120,6 @@ class TestAutomaticSize:
         assert fitted.settings["coreset_size"].startswith("auto: 100 rows gave")
         assert "at or below the target of 0.05" in fitted.settings["coreset_size"]
 
-    @pytest.mark.full
     @pytest.mark.filterwarnings("ignore::UserWarning")
     def test_grows_and_says_when_it_did_not_get_there(self):
         fitted = self.fit(kl_target=1e-12, method=cm.Uniform(), kernel=SLICE)

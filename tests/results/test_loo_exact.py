@@ -18,6 +18,8 @@ import coreset_mcmc as cm
 from coreset_mcmc.data import blocks
 from coreset_mcmc.results import loo
 
+pytestmark = pytest.mark.full
+
 NUM_ROWS, NUM_DRAWS = 60, 20_000
 Y = np.random.default_rng(0).normal(1.0, 1.0, size=NUM_ROWS)
 PRIOR_PRECISION = 0.01

@@ -15,6 +15,8 @@ from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.core.trees import leaf_names
 from coreset_mcmc.results.skeleton import names_from, skeleton_of
 
+pytestmark = pytest.mark.full
+
 Y = np.random.default_rng(0).normal(1.0, 2.0, size=300)
 START = {"mean": np.zeros(()), "scales": (np.zeros(()), np.zeros(()))}
 """Two scales that add up, so that there is a container in a container."""

@@ -15,6 +15,8 @@ from coreset_mcmc.methods.full_data import NUTS
 from coreset_mcmc.models import gaussian_location
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
+pytestmark = pytest.mark.full
+
 SIZE, DIM, NUM_CHAINS, NUM_DRAWS, NUM_WARMUP = 300, 3, 2, 1_500, 150
 FALSE_ALARM = 1e-5
 
@@ -68,7 +70,6 @@ def assert_posterior_of_all_rows(draws):
     assert p_values(draws, data[:-5].sum(axis=0) / (1 + SIZE), 1 / (1 + SIZE)).min() < FALSE_ALARM / 6
 
 
-@pytest.mark.full
 @pytest.mark.statistical
 def test_draws_from_the_mode_have_the_exact_mean_and_variance(from_mode):
     history = from_mode[1].history

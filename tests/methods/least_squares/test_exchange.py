@@ -20,6 +20,8 @@ from coreset_mcmc.methods.least_squares.state import Phase
 from coreset_mcmc.methods.sums import centred, full_data_sums, log_likelihood_matrix
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
+pytestmark = pytest.mark.full
+
 SIZE, NUM_DRAWS = 400, 200
 ONE_KIND = np.zeros(NUM_DRAWS, bool)
 
@@ -45,7 +47,6 @@ def exchanged(one_sided, seed=0):
         return exchange_rows(jax.random.key(seed), problem, problem.initial_weights, window, positions, ONE_KIND)
 
 
-@pytest.mark.full
 def test_what_is_missed_comes_in(one_sided):
     """Of five drawn rows, some of which may be there already, most are negative: 0.3 of the chance is uniform."""
     made = exchanged(one_sided)
@@ -55,7 +56,6 @@ def test_what_is_missed_comes_in(one_sided):
     assert np.asarray(made.rows["y"])[is_new].sum() <= 1
 
 
-@pytest.mark.full
 def test_rows_with_weight_stay_and_none_is_there_twice(one_sided):
     problem = one_sided[0]
     has_weight = np.asarray(problem.initial_weights) > 0
@@ -126,7 +126,6 @@ def test_nothing_changes_without_idle_rows(one_sided):
     np.testing.assert_array_equal(made.indices, problem.indices)
 
 
-@pytest.mark.full
 def test_training_needs_fewer_rows_with_it(monkeypatch):
     """Fewer rows than a quadratic in six parameters has coefficients (27): random rows leave whole tenths of a nat.
 
@@ -153,7 +152,6 @@ def _nothing(key, problem, weights, window, positions, is_second):
     return exchange.Exchanged(problem.indices, problem.rows, window, 0)
 
 
-@pytest.mark.full
 def test_a_run_goes_on_from_before_an_exchange(tmp_path):
     """Stopped between a round and the exchange that follows, and resumed from a file: not a bit differs."""
     rng = np.random.default_rng(0)

@@ -27,6 +27,8 @@ from coreset_mcmc.models.gaussian_location import coreset_kl
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 from tests.helpers.problems import NUM_FEATURES, SIZE, logistic_data
 
+pytestmark = pytest.mark.full
+
 DIM = 3
 EXACT = {"kernel": GaussianAutoregression(0.0), "num_draws": 60, "num_iterations": 1}
 
@@ -70,7 +72,6 @@ class TestExactCoreset:
         np.testing.assert_allclose(trained.state.weights, multiplicities, rtol=1e-6)
         assert trained.history.step_size == [1.0]
 
-    @pytest.mark.full
     def test_a_hessian_that_is_a_sum_does_not(self, key, seed, monkeypatch):
         """The broken twin: with L L' not divided by S the direction is S times too short."""
         right = quasi_newton.regularised_newton_direction
@@ -164,7 +165,6 @@ def gaussian_run():
 
 
 class TestGaussian:
-    @pytest.mark.full
     def test_recovers_the_posterior_where_uniform_weights_do_not(self, gaussian_run):
         problem, trained = gaussian_run
         assert kl_of(problem, problem.initial_weights) > 1
@@ -218,7 +218,6 @@ def posterior_moments(data, rng, num_draws=20_000, freedom=8):
     return mean, (draws - mean).T @ (weights[:, None] * (draws - mean))
 
 
-@pytest.mark.full
 @pytest.mark.statistical
 def test_recovers_a_logistic_posterior(key, rng):
     """M = 100 of N = 400 rows: a two-moment KL below 0.05 besides four times the floor of the draws' effective size.
@@ -245,7 +244,6 @@ def test_recovers_a_logistic_posterior(key, rng):
 COUNTED = QuasiNewton(RandomWalk(0.1), num_draws=40, num_iterations=3, discard=0.25, num_chains=2)
 
 
-@pytest.mark.full
 def test_evaluations_are_counted_exactly(key):
     """A random walk makes one evaluation a step, the restart one for each chain; discarded draws cost no pass."""
     problem = gaussian_problem(0, num_chains=2)

@@ -33,6 +33,8 @@ from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 from tests.helpers.problems import CORESET_SIZE, SIZE, logistic_problem
 
+pytestmark = pytest.mark.full
+
 NUM_REFRESHMENTS, NUM_LEAPFROG, SUBSAMPLE_SIZE = 3, 4, 20
 
 
@@ -155,7 +157,6 @@ def variance_refreshment(momenta):
     return Refreshment(jnp.mean(momenta, axis=0), jnp.log(jnp.var(momenta, axis=0)))
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("fitted", "is_right"), [(fitted_refreshment, True), (variance_refreshment, False)])
 def test_warm_start_standardises_the_momenta_of_its_particles(gaussian, key, monkeypatch, fitted, is_right):
     """The same particles sent through the finished flow: mean 0 and standard deviation 1 after the last refreshment."""
@@ -202,7 +203,6 @@ def test_idle_flow_bounds_the_evidence_by_its_start(gaussian, key):
     assert abs(np.mean(bounds) - (expected - entropy)) > stats.norm.isf(0.5e-4) * error
 
 
-@pytest.mark.full
 def test_minibatch_bound_is_unbiased(rng, key):
     """The mean over all minibatches of 2 of 6 rows is the bound on all rows, to rounding; so for the gradient."""
     problem = gaussian_problem(size=6, dim=2, coreset_size=3)
@@ -221,7 +221,6 @@ def test_minibatch_bound_is_unbiased(rng, key):
         np.testing.assert_allclose(np.mean(mean, axis=0), exact, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.full
 def test_gradient_of_the_bound_by_differences(logistic, rng, key):
     """Reverse mode through the whole flow against central differences, along random directions in each part."""
     flow = small_method().flow(logistic)
@@ -256,7 +255,6 @@ def flow_draws(method, state, problem, num_draws, seed=1):
     return trained, drawn
 
 
-@pytest.mark.full
 @pytest.mark.statistical
 def test_training_raises_the_bound_and_finds_the_posterior(gaussian, trained_on_gaussian):
     """The bound rises to the log-evidence, which it cannot pass (z-tests, false alarm 1e-4), and the draws follow.
@@ -343,7 +341,6 @@ def step(key, method, state, problem):
     return method.step(key, state, problem)
 
 
-@pytest.mark.full
 def test_one_adam_step_moves_every_number_by_the_learning_rate(gaussian, key):
     method = small_method()
     before = init(key, method, gaussian)

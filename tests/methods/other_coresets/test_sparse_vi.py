@@ -23,6 +23,8 @@ from coreset_mcmc.posterior.problem import make_problem, starting_positions
 from coreset_mcmc.posterior.target import CoresetTarget
 from tests.helpers.problems import logistic_problem
 
+pytestmark = pytest.mark.full
+
 DIM, SIZE, CORESET_SIZE, NUM_CHAINS = 3, 400, 12, 10
 
 
@@ -125,7 +127,6 @@ def gaussian_run():
 
 
 class TestGaussian:
-    @pytest.mark.full
     def test_kl_falls_as_rows_are_added(self, gaussian_run):
         """From the prior to far below uniform weights on as many rows; never up by more than a tenth on the way."""
         problem, trained = gaussian_run
@@ -184,7 +185,6 @@ class TestGaussian:
 COUNTED = SparseVI(RandomWalk(0.1), coreset_size=4, num_draws=20, num_updates=5, num_chains=10, subsample_size=50)
 
 
-@pytest.mark.full
 def test_evaluations_are_counted_exactly(key):
     """Of a random walk, one for each step; two passes over the data for a choice, a minibatch for each update."""
     trained = train(COUNTED, gaussian_problem(normal_data(0)), key)
@@ -222,7 +222,6 @@ def test_a_subsample_larger_than_the_data_is_all_of_them():
     assert replace(COUNTED, subsample_size=None)._num_rows(problem) == SIZE
 
 
-@pytest.mark.full
 def test_a_likelihood_that_is_not_finite_ends_the_run(key):
     def log_likelihood(position, batch):
         return jnp.where(position["theta"][0] > 0.1, jnp.nan, 0.0) * batch[:, 0]

@@ -23,6 +23,8 @@ from coreset_mcmc.methods.subsampling.sequential import decide
 from coreset_mcmc.models import logistic_regression
 from tests.helpers.problems import SIZE, logistic_data
 
+pytestmark = pytest.mark.full
+
 CHANGES = Model(lambda position: jnp.zeros(()), lambda position, batch: position * batch, np.zeros(()), name="changes")
 """Rows are the changes themselves: l_n = position * x_n, so going from 0 to 1 changes row n by x_n."""
 
@@ -99,7 +101,6 @@ def compare(decisions, expected):
     return np.array_equal(decisions.is_accepted, accepted) and np.array_equal(decisions.num_used, count)
 
 
-@pytest.mark.full
 def test_austerity_follows_its_formulas(rng, key):
     changes, thresholds, keys, ordered = triples(rng, key)
     decisions = decide_many(keys, t_test(NUM_ROWS, 50, 0.05), changes, thresholds)
@@ -110,7 +111,6 @@ def test_austerity_follows_its_formulas(rng, key):
     assert not compare(decisions, uncorrected)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("has_bound", [True, False])
 def test_confidence_follows_its_formulas(rng, key, has_bound):
     changes, thresholds, keys, ordered = triples(rng, key)
@@ -128,7 +128,6 @@ def test_confidence_follows_its_formulas(rng, key, has_bound):
         assert not compare(decisions, careless)
 
 
-@pytest.mark.full
 def test_looks_are_the_same_in_wide_blocks(rng, key):
     """Beyond 4 000 rows blocks hold ten looks each; the decisions must not notice, only the rows evaluated do."""
     size = 6_000
@@ -192,7 +191,6 @@ EXACT_TESTS = {
 }
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("test", EXACT_TESTS.values(), ids=EXACT_TESTS.keys())
 def test_no_error_is_exact_metropolis_hastings(exact_decisions, key, test):
     data, theta, proposal, log_uniform, expected = exact_decisions
@@ -303,7 +301,6 @@ class Uncorrected(TTest):
         return super().is_enough(evidence, threshold, bound, 10**12)
 
 
-@pytest.mark.full
 @pytest.mark.statistical
 def test_error_of_a_look_is_nominal(rng, key):
     """The mean lies on the threshold and half of the rows are seen: each side is chosen with probability epsilon.
