@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import pytest
 
 from coreset_mcmc.methods.coreset_mcmc.minibatch import WithoutReplacement
 from coreset_mcmc_benchmarks.paper.published_minibatches import published_windows
