@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import statistics
 import subprocess
 import sys
@@ -12,26 +13,9 @@ import coreset_mcmc
 from coreset_mcmc.methods import registry
 
 PACKAGE = Path(coreset_mcmc.__file__).parent
-ROOMS = [
-    "core",
-    "data",
-    "datasets",
-    "models",
-    "interop",
-    "tables",
-    "posterior",
-    "kernels",
-    "driver",
-    "methods",
-    "extend",
-    "diagnostics",
-    "results",
-    "fitting",
-    "verdict",
-    "report",
-    "commands",
-]
-"""From model and data to the command line: a room imports only from rooms before it."""
+MAP = Path(__file__).parents[1] / "docs" / "architecture.md"
+ROOMS = re.findall(r"^\| `(\w+)/` \|", MAP.read_text(encoding="utf-8"), re.MULTILINE)
+"""From model and data to the command line, as the map has them: a room imports only from rooms before it."""
 DOORS = {("results/fit.py", "verdict")}
 """A method of a result that fits again imports what does so when it is called."""
 

@@ -11,7 +11,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "benchmarks").glob("*.md")]
 PLACES = [ROOT, ROOT / "src" / "coreset_mcmc", ROOT / "benchmarks" / "coreset_mcmc_benchmarks", ROOT / "docs"]
 NAMED = re.compile(r"`([\w-]+/[\w/-]*\w+\.py)`")
-ROOM = re.compile(r"^\| `(\w+/)` \|", re.MULTILINE)
 
 
 def named_paths(page: Path) -> set[str]:
@@ -23,10 +22,3 @@ def named_paths(page: Path) -> set[str]:
 def test_named_paths_exist(page):
     missing = [name for name in named_paths(page) if not any((place / name).exists() for place in PLACES)]
     assert missing == []
-
-
-def test_the_map_names_every_room_in_the_order_of_imports():
-    from tests.test_architecture import ROOMS
-
-    rooms = ROOM.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
-    assert [name.rstrip("/") for name in rooms] == list(ROOMS)
