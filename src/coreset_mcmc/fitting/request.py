@@ -67,7 +67,7 @@ class Request:
             "method",
             got=_named(self.method),
             expected="a method such as cm.LeastSquares()",
-            fix="Pass one of 'coreset-mcmc list methods', or a subclass of coreset_mcmc.extend.Method.",
+            fix="Pass an object such as cm.NUTS(), or of a subclass of cm.extend.Method; docs/methods.md lists them.",
         )
         require(
             self.selection is None or isinstance(self.selection, Selection),
