@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 
 import jax
@@ -11,13 +10,12 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.fitting import rescue
+from coreset_mcmc.fitting import rescue, stages
 from coreset_mcmc.fitting.rescue import Mixing, mixing_of
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.methods.tuned_sampling import NUM_TUNING
 
 NUM_GROUPS = 8
-fit_module = importlib.import_module("coreset_mcmc.fitting.fit")
 """The package shows the function under the name of its module."""
 
 
@@ -94,7 +92,7 @@ def test_what_mixes_is_left_alone(rng, monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("not needed")
 
-    monkeypatch.setattr(fit_module, "sample_by_trees", refuse)
+    monkeypatch.setattr(stages, "sample_by_trees", refuse)
     x = rng.normal(size=(300, 1))
     data = {"x": x, "y": (rng.random(300) < 0.5).astype(float)}
     fitted = cm.fit(
@@ -114,8 +112,8 @@ def test_worse_draws_are_not_taken(funnel_data, monkeypatch):
         frozen = jax.tree.map(lambda leaf: np.broadcast_to(leaf[:1], leaf.shape), run.history.position)
         return type(run)(**{**run.__dict__, "history": run.history._replace(position=frozen)})
 
-    monkeypatch.setattr(fit_module, "mixing_of", _always_poor)
-    monkeypatch.setattr(fit_module, "sample_by_trees", stuck)
+    monkeypatch.setattr(stages, "mixing_of", _always_poor)
+    monkeypatch.setattr(stages, "sample_by_trees", stuck)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fitted = cm.fit(

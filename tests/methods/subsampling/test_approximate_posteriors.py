@@ -20,7 +20,7 @@ def sample(method, model, data, start, key):
     problem = make_problem(model, to_array_data(data), SelectedRows(np.arange(2), np.ones(2)), starts)
     method.check(problem)
     state = method.init(key, problem)
-    sampler, sampling_problem, _ = method.finish(state, problem, kernel=None, num_chains=NUM_CHAINS)
+    sampler, sampling_problem, *_ = method.finish(state, problem, kernel=None, num_chains=NUM_CHAINS)
     return run(sampler, sampling_problem, key, num_steps=NUM_STEPS).history
 
 
