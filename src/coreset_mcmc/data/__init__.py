@@ -3,6 +3,6 @@
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.convert import to_array_data, to_batch
 from coreset_mcmc.data.shuffle import permuted, without_replacement
-from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.data.inside import DataSource
 
 __all__ = ["ArrayData", "DataSource", "permuted", "to_array_data", "to_batch", "without_replacement"]

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.core.types import Batch, Position
-from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 

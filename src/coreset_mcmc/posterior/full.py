@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Batch, Position
-from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.target import finite_or_impossible

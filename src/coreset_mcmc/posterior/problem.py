@@ -16,7 +16,7 @@ from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.models.host import HostFunction
 from coreset_mcmc.models.independence import check_rows_are_independent, start_and_another, values_on
 from coreset_mcmc.models.model import Model

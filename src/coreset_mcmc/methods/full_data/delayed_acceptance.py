@@ -22,7 +22,7 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
-from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.kernels.base import Kernel, init_chains, step_chains
 from coreset_mcmc.methods.contract import Sampler
 from coreset_mcmc.methods.sampling import SamplingInfo

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.types import Key, Position
-from coreset_mcmc.data.source import DataSource
+from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.methods.subsampling.lazy_batches import Blocks, plan_blocks, row_order
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.target import finite_or_impossible

@@ -1,0 +1,50 @@
+"""Long passes over rows: who wants to see how far they are, and who may end them.
+
+Both are set for the duration of a block of code, for everything that is called from it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Watcher = Callable[[str, int, int], None]
+"""Called with what is being done, rows done so far and rows in all."""
+
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+
+
+class Stopped(Exception):  # noqa: N818 - nothing has gone wrong
+    """A pass that was asked to end before it was through."""
+
+
+@contextmanager
+def watched_by(watcher: Watcher | None) -> Iterator[None]:
+    """Tell ``watcher`` about passes made inside."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+@contextmanager
+def stopped_by(event: threading.Event) -> Iterator[None]:
+    """Passes made inside raise :class:`Stopped` soon after the event is set."""
+    token = _stop.set(event)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
+def tell(description: str, num_done: int, num_rows: int) -> None:
+    """Tell whoever watches, and end the pass if somebody has asked for that."""
+    watcher, event = _watcher.get(), _stop.get()
+    if watcher is not None:
+        watcher(description, num_done, num_rows)
+    if event is not None and event.is_set():
+        raise Stopped

@@ -1,0 +1,117 @@
+"""All rows of a data set, wherever they are: everything that touches them goes through this class.
+
+Five operations: sums over rows, rows drawn by a score, rows by their numbers, a value for each row handed over as it
+comes, and what is known without reading (size, schema, fingerprint). Several tasks can share one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import jax
+import numpy as np
+
+from coreset_mcmc.core.types import Batch
+from coreset_mcmc.core.watching import tell
+from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.engine import Engine, Local, merged
+from coreset_mcmc.data.layout import Layout
+from coreset_mcmc.data.leaf import Leaf, widened
+from coreset_mcmc.data.source import ArraySource, Source, batch_types
+from coreset_mcmc.data.task import PerRow, Program, RowFunction, SumOver, Task
+
+
+class Rows:
+    """A source of rows and who passes over them."""
+
+    def __init__(self, source: Source, engine: Engine | None = None, layout: Layout | None = None) -> None:
+        self.source = source
+        self.engine = engine or Local()
+        self.layout = layout or source.layout
+
+    @classmethod
+    def of_arrays(cls, arrays: Batch) -> Rows:
+        """Rows that are in memory, without a copy."""
+        return cls(ArraySource(arrays))
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return self.source.size
+
+    def types(self, count: int) -> Batch:
+        """Shapes and types of a batch of ``count`` rows, as models see it."""
+        return batch_types(self.source.schema, count)
+
+    def fingerprint(self, *, full: bool = False) -> Any:
+        return self.source.fingerprint(full=full)
+
+    def scan(self, tasks: Sequence[Task], description: str) -> list[Any]:
+        """The results of several tasks for all rows, in one pass."""
+        total: list[Any] = reduce(lambda one, other: merged(tasks, one, other), self.each_part(tasks, description))
+        return total
+
+    def each_part(self, tasks: Sequence[Task], description: str) -> Iterator[list[Any]]:
+        """The results for one part after the other, for outputs that are as long as the data."""
+        layout, num_done = self.layout, 0
+        tell(description, 0, self.size)
+        parts = range(layout.num_parts)
+        for part, results in zip(parts, self.engine.each_part(self.source, layout, tasks, parts), strict=True):
+            num_done = layout.rows_of_leaf(layout.leaves_of_part(part)[-1])[1]
+            tell(description, num_done, self.size)
+            yield results
+
+    def sum(self, function: RowFunction, *arguments: Any, description: str) -> Any:
+        """The sum over all rows of ``function(batch, weights, *arguments)``, a pytree of NumPy arrays."""
+        return self.scan([Task(SumOver(function), arguments)], description)[0]
+
+    def values(self, function: RowFunction, *arguments: Any, description: str) -> Iterator[Any]:
+        """``function(batch, weights, *arguments)``, one value for each row, part by part."""
+        for (part,) in self.each_part([Task(PerRow(function), arguments)], description):
+            yield part
+
+    def take(self, indices: np.ndarray) -> Batch:
+        """The rows at these numbers as NumPy arrays of working types."""
+        return widened(self.source.take(np.asarray(indices)))
+
+    def weighted(self, batch: Batch, weights: np.ndarray) -> Rows:
+        """A few rows in memory that count as often as they weigh, for the same compiled programs."""
+        source = WeightedArrays(batch, np.asarray(weights, np.float64))
+        return Rows(source, Local(threads=1), Layout(source.size, self.layout.leaf_rows))
+
+    def in_programs(self) -> ArrayData:
+        """All rows as arrays of compiled programs, in working types: a copy in the memory of this process."""
+        arrays = self.source.whole()
+        if arrays is None:
+            arrays = self.source.read(0, self.size)
+        return ArrayData(jax.tree.map(jax.numpy.asarray, widened(arrays)))
+
+
+class WeightedArrays(ArraySource):
+    """Arrays in memory of rows that do not all count alike."""
+
+    def __init__(self, arrays: Batch, weights: np.ndarray) -> None:
+        super().__init__(arrays)
+        self.weights = weights
+
+    def leaves(self, layout: Layout, numbers: Sequence[int]) -> Iterator[Leaf]:
+        for number in numbers:
+            start, stop = layout.rows_of_leaf(number)
+            yield Leaf(layout, number, self.read(start, stop), self.weights[start:stop])
+
+
+@dataclass(frozen=True)
+class TakeRows(Program):
+    """Rows at given numbers, as part of a pass that is made anyway; the argument is sorted numbers."""
+
+    def on_leaf(self, leaf: Leaf, arguments: Any) -> Batch:
+        indices = arguments[0]
+        first, last = np.searchsorted(indices, [leaf.start, leaf.stop])
+        places = indices[first:last] - leaf.start
+        return jax.tree.map(lambda array: array[places], leaf.batch)
+
+    def merge(self, one: Batch, other: Batch) -> Batch:
+        return jax.tree.map(lambda first, second: np.concatenate([first, second]), one, other)
