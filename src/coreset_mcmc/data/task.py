@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.leaf import Leaf, Padded, widened
 
@@ -112,8 +111,8 @@ def _for_each_row(function: RowFunction, block_rows: int, padded: Padded, argume
 
 @cache
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled soon rather than fast, once for each row function, block and shape."""
-    return jax.jit(function, static_argnums=(0, 1), compiler_options=quick_compilation(1) or None)
+    """Compiled once for each row function, block and shape; they run over all rows, so to run fast."""
+    return jax.jit(function, static_argnums=(0, 1))
 
 
 def summed(function: RowFunction, block_rows: int, padded: Padded, arguments: Any) -> Any:
