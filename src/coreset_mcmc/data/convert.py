@@ -12,6 +12,9 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.source import ArraySource, Source
 
 
 def to_batch(data: Any) -> Batch:
@@ -29,8 +32,20 @@ def to_batch(data: Any) -> Batch:
     return jax.tree.map(np.asarray, data)
 
 
+def to_rows(data: Any, engine: Engine | None = None) -> Rows:
+    """Rows to be passed over: arrays that are checked and used as they are, or a source that checks itself."""
+    if isinstance(data, Rows):
+        return data if engine is None else Rows(data.source, engine)
+    return Rows(data if isinstance(data, Source) else ArraySource(checked_batch(data)), engine)
+
+
 def to_array_data(data: Any) -> ArrayData:
     """Check the data and put it on the device; must run inside double precision."""
+    return ArrayData(jax.tree.map(as_working_array, checked_batch(data)))
+
+
+def checked_batch(data: Any) -> Batch:
+    """NumPy arrays with a common leading axis, without missing values."""
     batch = to_batch(data)
     leaves = jax.tree_util.tree_leaves_with_path(batch)
     require(
@@ -57,7 +72,7 @@ def to_array_data(data: Any) -> ArrayData:
         expected="at least one row",
         fix="Check the filter that produced the data.",
     )
-    return ArrayData(jax.tree.map(as_working_array, batch))
+    return batch
 
 
 def _check_leaf(name: str, leaf: np.ndarray) -> None:

@@ -67,7 +67,8 @@ class Local(Engine):
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self.threads = threads or cores
 
     def each_part(
         self, source: Source, layout: Layout, tasks: Sequence[Task], parts: Sequence[int]
@@ -91,9 +92,10 @@ class Local(Engine):
         self, source: Source, layout: Layout, tasks: Sequence[Task], numbers: Sequence[int]
     ) -> Iterator[list[Any]]:
         """Results of leaves in their order, with a bounded number of leaves in memory."""
-        if len(numbers) == 1 or self.threads == 1:
-            for leaf in source.leaves(layout, numbers):
-                yield on_leaf(tasks, leaf)
+        first, numbers = (list(numbers), []) if self.threads == 1 else (numbers[:1], numbers[1:])
+        for leaf in source.leaves(layout, first):  # compiles what is not compiled, once
+            yield on_leaf(tasks, leaf)
+        if not numbers:
             return
         with _ReadAhead(source, layout, numbers, self.threads) as leaves, ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[list[Any]]] = deque()

@@ -43,7 +43,7 @@ class Leaf:
     @cached_property
     def padded(self) -> Padded:
         length, block = self.layout.leaf_rows, self.layout.block_rows
-        count, start = np.int64(self.count), np.int64(self.start)
+        count, start = np.asarray(self.count, np.int64), np.asarray(self.start, np.int64)
         if self.count == length:
             weights = _ones(length) if self.weights is None else np.asarray(self.weights, np.float64)
             return Padded(self.batch, weights, count, start)

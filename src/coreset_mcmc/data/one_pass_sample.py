@@ -106,6 +106,13 @@ def sample_by_scores(
         cuts = [np.inf if is_short else cut for is_short, cut in zip(lacking, cuts, strict=True)]
 
 
+def places_by_score(scores: np.ndarray, count: int, *, seed: int) -> np.ndarray:
+    """Places of ``count`` distinct entries drawn in the same way, sorted."""
+    wanted = _wanted(scores, *_scale(scores, len(scores)))
+    priority = hashed(np.uint64(seed), np.arange(len(scores))) / wanted
+    return np.sort(np.argsort(priority, kind="stable")[:count])
+
+
 def _scores_of(rows: Rows, batch: Batch, function: RowFunction, arguments: Sequence[Any]) -> list[np.ndarray]:
     """Of rows in memory, by the program that is going to pass over all of them."""
     few = rows.weighted(batch, np.ones(jax.tree.leaves(batch)[0].shape[0]))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
+from functools import cached_property, reduce
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,9 +19,23 @@ from coreset_mcmc.core.watching import tell
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.engine import Engine, Local, merged
 from coreset_mcmc.data.layout import Layout
-from coreset_mcmc.data.leaf import Leaf, widened
+from coreset_mcmc.data.leaf import Leaf, Padded, widened
 from coreset_mcmc.data.source import ArraySource, Source, batch_types
 from coreset_mcmc.data.task import PerRow, Program, RowFunction, SumOver, Task
+
+
+MOST_RESIDENT_ROWS, MOST_RESIDENT_VALUES = 131_072, 2**24
+RESIDENT_SEED = 0
+"""The sample belongs to the data: fits with several seeds share it."""
+
+
+class Resident(NamedTuple):
+    """A uniform sample of rows."""
+
+    indices: np.ndarray
+    """Sorted row numbers (R,)."""
+    rows: Batch
+    """In working types."""
 
 
 class Rows:
@@ -31,6 +45,7 @@ class Rows:
         self.source = source
         self.engine = engine or Local()
         self.layout = layout or source.layout
+        self._resident: Resident | None = None
 
     @classmethod
     def of_arrays(cls, arrays: Batch) -> Rows:
@@ -46,13 +61,42 @@ class Rows:
         """Shapes and types of a batch of ``count`` rows, as models see it."""
         return batch_types(self.source.schema, count)
 
+    @property
+    def padded_types(self) -> Padded:
+        """The rows as programs over leaves get them, as shapes and stored types."""
+        length = self.layout.leaf_rows
+        batch = jax.tree.map(lambda row: jax.ShapeDtypeStruct((length, *row.shape), row.dtype), self.source.schema)
+        return Padded(batch, np.zeros(length), np.zeros((), np.int64), np.zeros((), np.int64))
+
     def fingerprint(self, *, full: bool = False) -> Any:
         return self.source.fingerprint(full=full)
 
     def scan(self, tasks: Sequence[Task], description: str) -> list[Any]:
         """The results of several tasks for all rows, in one pass."""
-        total: list[Any] = reduce(lambda one, other: merged(tasks, one, other), self.each_part(tasks, description))
+        joined = list(tasks)
+        wants_sample = self._resident is None and self.source.whole() is None
+        if wants_sample:
+            joined.append(Task(TakeRows(), (self._resident_indices,)))
+        total: list[Any] = reduce(lambda one, other: merged(joined, one, other), self.each_part(joined, description))
+        if wants_sample:
+            self._resident = Resident(self._resident_indices, widened(total.pop()))
         return total
+
+    @property
+    def resident(self) -> Resident:
+        """A uniform sample that stays in memory; all rows if there are few. The first pass brings it along."""
+        if self._resident is None:
+            self._resident = Resident(self._resident_indices, self.take(self._resident_indices))
+        return self._resident
+
+    @cached_property
+    def _resident_indices(self) -> np.ndarray:
+        values_per_row = sum(int(np.prod(row.shape, initial=1)) for row in jax.tree.leaves(self.source.schema))
+        count = min(self.size, MOST_RESIDENT_ROWS, MOST_RESIDENT_VALUES // max(values_per_row, 1))
+        if count == self.size:
+            return np.arange(count, dtype=np.int64)
+        chosen = np.random.default_rng(RESIDENT_SEED).choice(self.size, count, replace=False)
+        return np.sort(chosen.astype(np.int64))
 
     def each_part(self, tasks: Sequence[Task], description: str) -> Iterator[list[Any]]:
         """The results for one part after the other, for outputs that are as long as the data."""
@@ -79,7 +123,8 @@ class Rows:
 
     def weighted(self, batch: Batch, weights: np.ndarray) -> Rows:
         """A few rows in memory that count as often as they weigh, for the same compiled programs."""
-        source = WeightedArrays(batch, np.asarray(weights, np.float64))
+        stored = jax.tree.map(lambda leaf, row: np.asarray(leaf).astype(row.dtype), batch, self.source.schema)
+        source = WeightedArrays(stored, np.asarray(weights, np.float64))
         return Rows(source, Local(threads=1), Layout(source.size, self.layout.leaf_rows))
 
     def in_programs(self) -> ArrayData:

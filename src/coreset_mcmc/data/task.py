@@ -123,3 +123,15 @@ def summed(function: RowFunction, block_rows: int, padded: Padded, arguments: An
 def for_each_row(function: RowFunction, block_rows: int, padded: Padded, arguments: Any) -> Any:
     """The values of all blocks of a leaf, one after the other."""
     return _compiled(_for_each_row)(function, block_rows, padded, arguments)
+
+
+def trace_summed(function: RowFunction, block_rows: int, padded: Any, arguments: Any) -> Any:
+    """The program behind :func:`summed` for arguments of these shapes and types, traced."""
+    compiled: Any = _compiled(_summed)
+    return compiled.trace(function, block_rows, padded, arguments)
+
+
+def trace_for_each_row(function: RowFunction, block_rows: int, padded: Any, arguments: Any) -> Any:
+    """The same for :func:`for_each_row`."""
+    compiled: Any = _compiled(_for_each_row)
+    return compiled.trace(function, block_rows, padded, arguments)

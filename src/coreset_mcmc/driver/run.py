@@ -23,6 +23,7 @@ from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key
+from coreset_mcmc.core.watching import Stopped, stopped_by
 from coreset_mcmc.driver.checkpoint import Checkpoint, Snapshot, load, save
 from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_on_host
 from coreset_mcmc.driver.progress import ProgressBar
@@ -90,6 +91,10 @@ class _Programs:
         """Empty buffers of each phase."""
         self.compile_seconds = 0.0
 
+    def first(self, key: Key) -> Any:
+        """The state before any step."""
+        return first_state(self.method, self.arguments[1], key)
+
     def prepare(self, state: Any) -> Any:
         """Compile the phase of this state if that has not been done; returns empty buffers."""
         phase = phase_on_host(self.method, state)
@@ -107,6 +112,42 @@ class _Programs:
         return jax.block_until_ready(
             self.chunk(*self.arguments, state, jnp.int64(start), jnp.int32(length), phase=phase, record=self.record)
         )
+
+    @staticmethod
+    def restored(state: Any) -> Any:
+        """A state that was read from a file."""
+        return jax.tree.map(jnp.asarray, state)
+
+
+class _OnHost(_Programs):
+    """The same for steps that are Python: one at a time, with programs that are compiled as they are met."""
+
+    def first(self, key: Key) -> Any:
+        return self.method.init(key, self.arguments[1])
+
+    def prepare(self, state: Any) -> Any:
+        if not self.compiled:
+            began = time.perf_counter()
+            if self.before_phase is not None:
+                self.before_phase(None)
+            info = self.method.blank_info(self.arguments[1])
+            self.compiled[None] = (_with_axis(info), _with_axis(self.record(state)) if self.record else None)
+            self.compile_seconds += time.perf_counter() - began
+        return self.compiled[None]
+
+    def advance(self, state: Any, start: int, length: int) -> Any:
+        del length
+        method, problem, key = self.arguments
+        state, info = method.step(jax.random.fold_in(key, start), state, problem)
+        return state, (_with_axis(info), _with_axis(self.record(state)) if self.record else None), 1
+
+    @staticmethod
+    def restored(state: Any) -> Any:
+        return state
+
+
+def _with_axis(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], tree)
 
 
 class _History:
@@ -169,8 +210,8 @@ def run(
         before_phase: called before a phase is compiled here; it may wait for one that is being compiled elsewhere.
     """
     init_key, step_key = jax.random.split(key)
-    state = first_state(method, problem, init_key)
-    programs = _Programs(method, problem, step_key, record, before_phase)
+    programs = (_OnHost if method.on_host else _Programs)(method, problem, step_key, record, before_phase)
+    state = programs.first(init_key)
     history = _History(record_every)
 
     with ProgressBar(description or method.name, num_steps, enabled=progressbar, transient=transient) as bar:
@@ -181,16 +222,21 @@ def run(
         seconds = 0.0
         if checkpoint is not None and Path(checkpoint.path).exists():
             state, seconds = _resume(checkpoint, fingerprint, state, history)
+            state = programs.restored(state)
 
         reason = "total reached"
         length = 1
         last_save = time.perf_counter()
-        with _interruptions() as interrupted:
+        with _interruptions() as interrupted, stopped_by(interrupted):
             while history.num_steps < num_steps and not bool(state.done):
                 programs.prepare(state)
                 began = time.perf_counter()
                 length = min(length, num_steps - history.num_steps)
-                state, (info, recorded), taken = programs.advance(state, history.num_steps, length)
+                try:
+                    state, (info, recorded), taken = programs.advance(state, history.num_steps, length)
+                except Stopped:
+                    reason = "interrupted"
+                    break
                 elapsed = time.perf_counter() - began
                 seconds += elapsed
                 info = history.append(info, recorded, int(taken), elapsed)
@@ -279,4 +325,4 @@ def _resume(checkpoint: Checkpoint, fingerprint: str, state: Any, history: _Hist
     history.step_seconds = [restore("step_seconds", history.step_seconds[0])]
     history.num_steps = snapshot.header["num_steps"]
     history.num_evaluations = snapshot.header["num_evaluations"]
-    return jax.tree.map(jnp.asarray, restore("state", state)), snapshot.header["seconds"]
+    return restore("state", state), snapshot.header["seconds"]

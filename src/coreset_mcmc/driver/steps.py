@@ -7,6 +7,7 @@ same for whatever runs.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -29,6 +30,12 @@ class Steps(ABC):
     takes_few_steps: ClassVar[bool] = False
     """Whether the driver should rather compile fast than run fast."""
 
+    on_host: ClassVar[bool] = False
+    """Whether steps are Python that calls compiled programs of its own, as between passes over rows that are not in
+    memory. States and infos are pytrees of NumPy arrays then, and ``problem`` may be any object. Otherwise the driver
+    compiles many steps into one program.
+    """
+
     @abstractmethod
     def init(self, key: Key, problem: Any) -> Any:
         """The state before the first step."""
@@ -36,6 +43,15 @@ class Steps(ABC):
     @abstractmethod
     def step(self, key: Key, state: Any, problem: Any) -> tuple[Any, Any]:
         """The next state, and the info of this step."""
+
+    def blank_info(self, problem: Any) -> Any:
+        """Something of the structure, shapes and types of an info, for steps on the host."""
+        raise NotImplementedError(f"{type(self).__name__}.blank_info")
+
+    def ahead(self, problem: Any) -> Iterator[Callable[[], None]]:
+        """For steps on the host: what compiles their programs, in any thread, in the order of need; nothing runs."""
+        del problem
+        yield from ()
 
     def init_evaluations(self, problem: Any) -> int:
         """How many log-likelihoods of single rows ``init`` evaluates."""

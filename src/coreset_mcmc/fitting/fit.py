@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.types import Position
+from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
 from coreset_mcmc.driver.run import Callback
@@ -50,12 +51,14 @@ def fit(
     var_names: Sequence[str] | str | None = None,
     checkpoint: Path | str | None = None,
     callbacks: Sequence[Callback] = (),
+    engine: Engine | None = None,
 ) -> Fit:
     """Train a coreset and sample its posterior.
 
     Args:
         model: log-prior and per-row log-likelihood.
-        data: a pytree of arrays with a common leading row axis, or a DataFrame; by default those of the model.
+        data: a pytree of arrays with a common leading row axis, a DataFrame, or a scan of files
+            (:func:`scan_parquet`), which may be larger than memory; by default those of the model.
         coreset_size: M, rows in the coreset. By default 500, or with more than 24 parameters d as many as they call
             for, 0.75 d (d + 3), up to 5 000; all rows if there are fewer. "auto" starts from the number that the
             parameters call for and doubles it until the estimated KL is below ``kl_target``;
@@ -77,6 +80,7 @@ def fit(
         var_names: what the group ``posterior`` keeps; "~name" keeps all but that one.
         checkpoint: a folder; the run saves itself there, and the same call resumes from there.
         callbacks: called after each chunk of training; returning True ends training.
+        engine: who passes over the rows: by default this process; :class:`Dask` or :class:`Ray` for a cluster.
 
     Ctrl-C during training goes on to sampling with the weights so far; during sampling it returns the draws so far.
     """
@@ -99,6 +103,7 @@ def fit(
         var_names=var_names,
         checkpoint=checkpoint,
         callbacks=callbacks,
+        engine=engine,
     )
     request.check()
     reading = read(request)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from coreset_mcmc.data import ArrayData
+from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.fitting.final_check import Check, check_coreset
+from coreset_mcmc.fitting.memory import check_memory
 from coreset_mcmc.fitting.plan import Plan, plan, select
 from coreset_mcmc.fitting.reading import Reading
 from coreset_mcmc.fitting.request import Request
@@ -23,7 +25,7 @@ from coreset_mcmc.results.fit import Fit
 def fit_once(request: Request, reading: Reading) -> Fit:
     """What :func:`coreset_mcmc.fit` does, but for warnings and the search for a size."""
     selected = select(request, reading)
-    problem = make_problem(reading.model, reading.rows, selected, reading.positions)
+    problem = make_problem(reading.model, data_for(reading), selected, reading.positions)
     shown = shown_names(reading.model, problem.position, request.var_names)
     planned = plan(
         problem,
@@ -35,8 +37,16 @@ def fit_once(request: Request, reading: Reading) -> Fit:
     )
     training = train(request, reading.model, planned, reading.keys.train)
     sampling = sample(request, training, reading.keys.sample)
-    check = check_coreset(planned.problem, training.trained, sampling.history.position)
+    check = check_coreset(planned.problem.model, reading.rows, training.trained, sampling.history.position)
     return assemble(request, reading, selected, shown, planned, training, sampling, check)
+
+
+def data_for(reading: Reading) -> Rows | ArrayData:
+    """Rows to be passed over, or all of them in the memory of compiled programs, as the method wants them."""
+    if reading.method.works_by_passes:
+        return reading.rows
+    check_memory(reading.method.name, reading.rows)
+    return reading.rows.in_programs()
 
 
 def assemble(
@@ -71,5 +81,5 @@ def assemble(
     )
 
 
-def _observed_rows(model: Model, data: ArrayData, coreset: SelectedRows | None) -> dict[str, np.ndarray]:
+def _observed_rows(model: Model, data: Rows, coreset: SelectedRows | None) -> dict[str, np.ndarray]:
     return {} if coreset is None else observed_of(model, data.take(np.asarray(coreset.indices)))

@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any
 
 from coreset_mcmc.driver.compiled import trace_ahead
-from coreset_mcmc.fitting.final_check import trace_check
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.posterior.problem import Problem
 
@@ -65,11 +64,12 @@ class Preparation:
         method, problem = self._method, self._problem
         trained = method.expected_sampler(problem, self._num_chains)
         self._pool = ThreadPoolExecutor(NUM_WORKERS, thread_name_prefix="coreset-mcmc-ahead")
+        for number, work in enumerate(method.ahead(problem)):
+            self._add(f"program {number}", work)
         for phase in method.expected_phases(problem):
             self._add(phase, trace_ahead(method, problem, phase))
         if trained is not None:
             self._add("sampling", trace_ahead(trained.sampler, trained.problem))
-            self._add("check", trace_check(problem))
         importlib.import_module("arviz_stats")
 
     def _add(self, part: Any, work: Callable[[], None]) -> None:

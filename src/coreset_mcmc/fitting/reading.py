@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 
 from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data import ArrayData, to_array_data, to_batch
+from coreset_mcmc.data.convert import to_batch, to_rows
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
@@ -32,8 +33,8 @@ class Reading(NamedTuple):
     """Bound to its data."""
     batch: Batch
     """The user's rows as they are."""
-    rows: ArrayData
-    """The same for compiled code."""
+    rows: Rows
+    """The same, to be passed over."""
     positions: Position
     """A start for each chain of training or sampling, whichever has more, with a leading axis."""
     keys: Keys
@@ -44,9 +45,9 @@ def read(request: Request) -> Reading:
     """Convert, bind and check; the method is the user's or the default, which trains with the user's kernel."""
     method = request.method or DEFAULT_METHOD(kernel=request.kernel)
     keys = Keys(*jax.random.split(jax.random.key(request.random_seed, impl="threefry2x32"), 4))
-    batch: Any = to_batch(request.data)
-    rows = to_array_data(batch)
-    model = bound(request.model, batch)
+    rows = to_rows(request.data, request.engine)
+    batch = rows.source.whole()
+    model = bound(request.model, batch if batch is not None else rows)
     num_starts = max(request.chains, method.num_chains)
     positions = starting_positions(model, keys.start, num_starts, request.initvals)
     check_model(model, rows, positions)

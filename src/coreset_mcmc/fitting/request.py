@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from coreset_mcmc.core.errors import require, require_count, require_positive
 from coreset_mcmc.core.types import Position
+from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.driver.run import Callback
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.models.model import Model
 
-RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals")
+RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals", "engine")
 """Options that a fit remembers besides the number of rows, so that another one like it can be made."""
 
 
@@ -41,6 +42,7 @@ class Request:
     var_names: Sequence[str] | str | None
     checkpoint: Path | str | None
     callbacks: Sequence[Callback]
+    engine: Engine | None = None
 
     def check(self) -> None:
         """Refuse what cannot be meant."""

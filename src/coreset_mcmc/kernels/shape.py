@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from coreset_mcmc.core.types import Position
 
 SHRINKAGE = 5.0
 """Pseudo-draws without correlation that are added to the draws, so that few of them still give a factor."""
@@ -19,3 +22,18 @@ def shrunk_factor(flat: jax.Array) -> jax.Array:
     variances = jnp.maximum(jnp.diag(covariance), jnp.finfo(flat.dtype).tiny)
     factor = jnp.linalg.cholesky(share * covariance + (1.0 - share) * jnp.diag(variances))
     return jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.eye(flat.shape[1]))
+
+
+def shrunk_factor_on_host(positions: Position) -> np.ndarray:
+    """The same for draws with a leading axis, in NumPy."""
+    flat = np.concatenate([np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves(positions)], axis=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        covariance = np.atleast_2d(np.cov(flat.astype(np.float64), rowvar=False))
+    if not np.all(np.isfinite(covariance)):
+        return np.eye(flat.shape[1])
+    share = len(flat) / (len(flat) + SHRINKAGE)
+    variances = np.maximum(np.diag(covariance), np.finfo(np.float64).tiny)
+    try:
+        return np.linalg.cholesky(share * covariance + (1.0 - share) * np.diag(variances))
+    except np.linalg.LinAlgError:
+        return np.eye(flat.shape[1])

@@ -88,6 +88,9 @@ class Method(Steps):
 
     needs: ClassVar[Needs] = Needs()
 
+    works_by_passes: ClassVar[bool] = False
+    """Whether ``problem.data`` are rows to be passed over, wherever they are; otherwise arrays of compiled programs."""
+
     uses_coreset_rows: ClassVar[bool] = True
     """Whether ``problem.rows`` must hold a selection of rows made beforehand."""
 

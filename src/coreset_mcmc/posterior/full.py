@@ -61,31 +61,34 @@ def _block_sum(model: Model, position: Position) -> Any:
 
 
 class Derivatives(NamedTuple):
-    """The full log-density at a flat position, to second order."""
+    """The full log-density at a flat position, to second order; NumPy's arrays on the host, else JAX's."""
 
-    value: jax.Array
-    gradient: jax.Array
+    value: Any
+    gradient: Any
     """(d,)"""
-    hessian: jax.Array
+    hessian: Any
     """(d, d)"""
+
+
+def to_second_order(function: Any, flat: jax.Array) -> Derivatives:
+    """Value, gradient and Hessian of a scalar function."""
+
+    def first_order(at: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        value, gradient = jax.value_and_grad(function)(at)
+        return gradient, (value, gradient)
+
+    hessian, (value, gradient) = jax.jacfwd(first_order, has_aux=True)(flat)
+    return Derivatives(value, gradient, hessian)
 
 
 def derivatives(problem: Problem, flat: jax.Array) -> Derivatives:
     """Value, gradient and Hessian of the full log-density with respect to the flattened position."""
     unravel = ravel_pytree(problem.position)[1]
 
-    def to_second_order(function: Any) -> Derivatives:
-        def first_order(at: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            value, gradient = jax.value_and_grad(function)(at)
-            return gradient, (value, gradient)
-
-        hessian, (value, gradient) = jax.jacfwd(first_order, has_aux=True)(flat)
-        return Derivatives(value, gradient, hessian)
-
     def of_block(batch: Batch) -> Derivatives:
-        return to_second_order(lambda at: _block_sum(problem.model, unravel(at))(batch))
+        return to_second_order(lambda at: _block_sum(problem.model, unravel(at))(batch), flat)
 
-    prior = to_second_order(lambda at: problem.model.log_prior(unravel(at)))
+    prior = to_second_order(lambda at: problem.model.log_prior(unravel(at)), flat)
     total: Derivatives = jax.tree.map(jnp.add, prior, problem.data.sum_over_rows(of_block))
     return total._replace(value=finite_or_impossible(total.value))
 

@@ -4,13 +4,17 @@ The mode is found by Newton's method with Levenberg damping: a step solves (A + 
 to a unit diagonal, where A is the Hessian of minus the log-density with its eigenvalues made positive, so that every
 step points uphill even where the log-density is not concave. A step that does not rise is not taken and the damping
 grows, twice as fast after each failure in a row (Nielsen 1999). Far starts are then a matter of a few dozen passes
-over the data, whose density and derivatives come from :mod:`coreset_mcmc.posterior.full`.
+over the data.
+
+Density and derivatives come from :mod:`coreset_mcmc.posterior.full` where all rows are arrays of a compiled program, and
+from :mod:`coreset_mcmc.posterior.by_passes` where each evaluation is a pass over rows that may be anywhere. Values and
+derivatives are evaluated together: nearly every step rises, and a pass is dear.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +23,11 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.errors import require_count, require_positive
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import pytree
-from coreset_mcmc.posterior.full import Derivatives, derivatives, full_log_density, num_derivative_evaluations
+from coreset_mcmc.posterior.full import Derivatives, derivatives, num_derivative_evaluations
 from coreset_mcmc.posterior.problem import Problem
+
+Array = Any
+"""A NumPy array on the host, a JAX array inside a compiled program: the same algebra serves both."""
 
 ROUNDING = 1e-12
 """A step may lower the log-density by this fraction of its size: sums over many rows are not more exact than that."""
@@ -36,13 +43,13 @@ INITIAL_DAMPING = 1e-3
 class LaplaceApproximation:
     """N(mean, L L') for the flattened position, with the curvature of the full log-density at its mode."""
 
-    mean: jax.Array
+    mean: Array
     """(d,)"""
-    scale_factor: jax.Array
+    scale_factor: Array
     """L (d, d), lower triangular."""
-    log_density_at_mode: jax.Array
+    log_density_at_mode: Array
 
-    def draws(self, noise: jax.Array) -> jax.Array:
+    def draws(self, noise: Array) -> Array:
         """Flat positions (n, d) from standard normal noise (n, d)."""
         return self.mean + noise @ self.scale_factor.T
 
@@ -50,24 +57,24 @@ class LaplaceApproximation:
 class NewtonSearchState(NamedTuple):
     """The highest position so far and what is known about it."""
 
-    position: jax.Array
+    position: Array
     """(d,), flattened."""
     derivatives: Derivatives
-    damping: jax.Array
-    growth: jax.Array
+    damping: Array
+    growth: Array
     """What the damping is multiplied with if the next step fails."""
-    iteration: jax.Array
-    has_converged: jax.Array
+    iteration: Array
+    has_converged: Array
 
 
 class NewtonSearchInfo(NamedTuple):
     """What one iteration reports."""
 
-    newton_decrement: jax.Array
+    newton_decrement: Array
     """How far the mode is by the local quadratic, in posterior standard deviations; infinite if there is no peak."""
-    log_density: jax.Array
-    num_evaluations: jax.Array
-    status: jax.Array
+    log_density: Array
+    num_evaluations: Array
+    status: Array
 
 
 @pytree
@@ -88,53 +95,68 @@ class NewtonSearch:
             require_count("max_iterations", self.max_iterations, at_least=1, fix="Leave it out for 200.")
         require_positive("tolerance", self.tolerance)
 
-    def init(self, problem: Problem, start: jax.Array | None = None) -> NewtonSearchState:
+    def init(self, problem: Problem, start: Array | None = None) -> NewtonSearchState:
         """Begin at a flat position, by default the first start of the problem.
 
         Nothing is evaluated yet: with a zero gradient and the lowest of all values the first step stays where it is
         and evaluates the derivatives there, so that they are compiled once.
         """
-        flat = ravel_pytree(problem.position)[0] if start is None else start
-        lowest = jnp.asarray(jnp.finfo(flat.dtype).min)
+        return self.begin(ravel_pytree(problem.position)[0] if start is None else start)
+
+    def begin(self, flat: Array) -> NewtonSearchState:
+        """Begin at a flat position, on the host or in a program, whichever its array belongs to."""
+        xp = flat.__array_namespace__()
+        lowest = xp.asarray(xp.finfo(flat.dtype).min)
         return NewtonSearchState(
             position=flat,
-            derivatives=Derivatives(lowest, jnp.zeros_like(flat), jnp.zeros((flat.size, flat.size), flat.dtype)),
-            damping=jnp.asarray(INITIAL_DAMPING, flat.dtype),
-            growth=jnp.asarray(2.0, flat.dtype),
-            iteration=jnp.zeros((), jnp.int32),
-            has_converged=jnp.array(False),
+            derivatives=Derivatives(lowest, xp.zeros_like(flat), xp.zeros((flat.size, flat.size), dtype=flat.dtype)),
+            damping=xp.asarray(INITIAL_DAMPING, dtype=flat.dtype),
+            growth=xp.asarray(2.0, dtype=flat.dtype),
+            iteration=xp.zeros((), dtype=xp.int32),
+            has_converged=xp.asarray(False),
         )
 
     def step(self, state: NewtonSearchState, problem: Problem) -> tuple[NewtonSearchState, NewtonSearchInfo]:
-        """Try one step; its derivatives are evaluated only if it rises."""
-        at, unravel = state.derivatives, ravel_pytree(problem.position)[1]
-        step, predicted = _uphill_step(at, state.damping)
-        candidate = state.position + step
-        value = full_log_density(problem.model, problem.data, unravel(candidate))
-        slack = ROUNDING * jnp.abs(at.value)
+        """Try one step, inside a compiled program that holds all rows."""
+        candidate = self.propose(state)
+        moved, info = self.judge(state, candidate, derivatives(problem, candidate))
+        return moved, info._replace(num_evaluations=jnp.asarray(num_derivative_evaluations(problem), jnp.int64))
+
+    def propose(self, state: NewtonSearchState) -> Array:
+        """Where to go next."""
+        return state.position + _uphill_step(state.derivatives, state.damping)[0]
+
+    def judge(
+        self, state: NewtonSearchState, candidate: Array, there: Derivatives
+    ) -> tuple[NewtonSearchState, NewtonSearchInfo]:
+        """Go there if it is higher; otherwise stay and be more careful. Evaluations are for the caller to count."""
+        xp = state.position.__array_namespace__()
+        at, predicted = state.derivatives, _uphill_step(state.derivatives, state.damping)[1]
+        value = there.value
+        slack = ROUNDING * xp.abs(at.value)
         rises = value - at.value > -slack
         gain_ratio = (value - at.value + slack) / (predicted + slack)
-        position = jnp.where(rises, candidate, state.position)
-        reached = jax.lax.cond(rises, lambda: derivatives(problem, candidate), lambda: at)
+        reached = Derivatives(*(xp.where(rises, new, old) for new, old in zip(there, at, strict=True)))
         decrement = newton_decrement(reached)
         moved = NewtonSearchState(
-            position=position,
+            position=xp.where(rises, candidate, state.position),
             derivatives=reached,
-            damping=jnp.where(rises, state.damping * _damping_change(gain_ratio), state.damping * state.growth),
-            growth=jnp.where(rises, 2.0, 2.0 * state.growth),
+            damping=xp.where(rises, state.damping * _damping_change(xp, gain_ratio), state.damping * state.growth),
+            growth=xp.where(rises, 2.0, 2.0 * state.growth),
             iteration=state.iteration + 1,
             has_converged=decrement < self.tolerance,
         )
-        num_evaluations = problem.data.size + rises.astype(jnp.int64) * num_derivative_evaluations(problem)
-        return moved, NewtonSearchInfo(decrement, reached.value, num_evaluations, self._status(moved))
+        nothing = xp.zeros((), dtype=xp.int64)
+        return moved, NewtonSearchInfo(decrement, reached.value, nothing, self._status(moved))
 
-    def _status(self, state: NewtonSearchState) -> jax.Array:
-        is_finite = jnp.all(jnp.isfinite(state.derivatives.gradient)) & jnp.all(jnp.isfinite(state.derivatives.hessian))
+    def _status(self, state: NewtonSearchState) -> Array:
+        xp = state.position.__array_namespace__()
+        is_finite = xp.all(xp.isfinite(state.derivatives.gradient)) & xp.all(xp.isfinite(state.derivatives.hessian))
         has_failed = ~state.has_converged & (state.iteration >= self.max_iterations)
-        is_peaked = jnp.isfinite(newton_decrement(state.derivatives))
-        failure = jnp.where(is_peaked, Status.MODE_NOT_FOUND.value, Status.HESSIAN_NOT_NEGATIVE_DEFINITE.value)
-        status = jnp.where(has_failed, failure, Status.OK.value)
-        return jnp.where(is_finite, status, Status.DERIVATIVES_NOT_FINITE.value).astype(jnp.int32)
+        is_peaked = xp.isfinite(newton_decrement(state.derivatives))
+        failure = xp.where(is_peaked, Status.MODE_NOT_FOUND.value, Status.HESSIAN_NOT_NEGATIVE_DEFINITE.value)
+        status = xp.where(has_failed, failure, Status.OK.value)
+        return xp.where(is_finite, status, Status.DERIVATIVES_NOT_FINITE.value).astype(xp.int32)
 
 
 def find_mode(
@@ -165,47 +187,64 @@ def find_mode(
 
 
 def approximation_at(state: NewtonSearchState) -> LaplaceApproximation:
-    """The Gaussian with the curvature where the search is; NaN in its scale if that is not a peak."""
-    scale, _, spectrum, vectors = _scaled_curvature(state.derivatives)
-    root = scale[:, None] * vectors / jnp.sqrt(spectrum)
-    return LaplaceApproximation(state.position, jnp.linalg.cholesky(root @ root.T), state.derivatives.value)
+    """The Gaussian with the curvature where the search is; NaN in its scale if that is not a peak.
+
+    Its mean is where the local quadratic has its peak, a last step ahead that is not evaluated.
+    """
+    xp = state.position.__array_namespace__()
+    scale, slopes, spectrum, vectors = _scaled_curvature(state.derivatives)
+    is_peaked = xp.min(spectrum) > 0
+    spectrum = xp.where(is_peaked, spectrum, 1.0)
+    upper = xp.linalg.qr((scale[:, None] * vectors / xp.sqrt(spectrum)).T)[1]
+    factor = xp.where(is_peaked, (upper * xp.sign(xp.diagonal(upper))[:, None]).T, xp.nan)
+    along = slopes / spectrum
+    mean = state.position + xp.where(is_peaked, scale * (vectors @ along), 0.0)
+    rise = 0.5 * xp.sum(xp.where(is_peaked, slopes * along, 0.0))
+    return LaplaceApproximation(mean, factor, state.derivatives.value + rise)
 
 
-def newton_decrement(at: Derivatives) -> jax.Array:
+def newton_decrement(at: Derivatives) -> Array:
     """sqrt(g' (-H)^-1 g), infinite unless the Hessian is negative definite."""
+    xp = at.gradient.__array_namespace__()
     curvature = _scaled_curvature(at)
-    is_peaked = jnp.min(curvature.spectrum) > SMALLEST_CURVATURE
-    decrement = jnp.sqrt(jnp.sum(curvature.slopes**2 / jnp.where(is_peaked, curvature.spectrum, 1.0)))
-    return jnp.where(is_peaked & jnp.isfinite(decrement), decrement, jnp.inf)
+    is_peaked = xp.min(curvature.spectrum) > SMALLEST_CURVATURE
+    decrement = xp.sqrt(xp.sum(curvature.slopes**2 / xp.where(is_peaked, curvature.spectrum, 1.0)))
+    return xp.where(is_peaked & xp.isfinite(decrement), decrement, xp.inf)
 
 
 class _Curvature(NamedTuple):
     """The local quadratic in coordinates in which minus the Hessian has a unit diagonal, along its eigenvectors."""
 
-    scale: jax.Array
+    scale: Array
     """(d,): a step x in the scaled coordinates is ``scale * x`` in the original ones."""
-    slopes: jax.Array
+    slopes: Array
     """(d,): the gradient along each eigenvector."""
-    spectrum: jax.Array
+    spectrum: Array
     """(d,): eigenvalues of the scaled minus Hessian."""
-    vectors: jax.Array
+    vectors: Array
     """(d, d): its eigenvectors, in columns."""
 
 
 def _scaled_curvature(at: Derivatives) -> _Curvature:
-    diagonal = jnp.abs(jnp.diag(at.hessian))
-    scale = 1.0 / jnp.sqrt(jnp.maximum(diagonal, SMALLEST_CURVATURE * jnp.maximum(jnp.max(diagonal), 1.0)))
-    spectrum, vectors = jnp.linalg.eigh(-at.hessian * scale[:, None] * scale)
+    """NaN in all numbers unless those of the Hessian are finite."""
+    xp = at.gradient.__array_namespace__()
+    is_finite = xp.all(xp.isfinite(at.hessian))
+    hessian = xp.where(is_finite, at.hessian, 0.0)
+    diagonal = xp.abs(xp.diagonal(hessian))
+    scale = 1.0 / xp.sqrt(xp.maximum(diagonal, SMALLEST_CURVATURE * xp.maximum(xp.max(diagonal), 1.0)))
+    spectrum, vectors = xp.linalg.eigh(-hessian * scale[:, None] * scale)
+    spectrum = xp.where(is_finite, spectrum, xp.nan)
     return _Curvature(scale, (scale * at.gradient) @ vectors, spectrum, vectors)
 
 
-def _uphill_step(at: Derivatives, damping: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _uphill_step(at: Derivatives, damping: Array) -> tuple[Array, Array]:
     """The damped step, and by how much the local quadratic rises along it."""
+    xp = at.gradient.__array_namespace__()
     scale, slopes, spectrum, vectors = _scaled_curvature(at)
-    along = slopes / (jnp.maximum(jnp.abs(spectrum), SMALLEST_CURVATURE) + damping)
-    return scale * (vectors @ along), jnp.sum(slopes * along - 0.5 * spectrum * along**2)
+    along = slopes / (xp.maximum(xp.abs(spectrum), SMALLEST_CURVATURE) + damping)
+    return scale * (vectors @ along), xp.sum(slopes * along - 0.5 * spectrum * along**2)
 
 
-def _damping_change(gain_ratio: jax.Array) -> jax.Array:
+def _damping_change(xp: Any, gain_ratio: Array) -> Array:
     """Less damping after a step that rose as predicted, more after one that rose much less."""
-    return jnp.where(gain_ratio > 0.75, 0.1, jnp.where(gain_ratio < 0.25, 2.0, 0.5))
+    return xp.where(gain_ratio > 0.75, 0.1, xp.where(gain_ratio < 0.25, 2.0, 0.5))

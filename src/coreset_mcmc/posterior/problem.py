@@ -14,9 +14,11 @@ from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
-from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.inside import DataSource
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.task import SumOver, Task
+from coreset_mcmc.data.values import checks_of_values, raise_on_values
 from coreset_mcmc.models.host import HostFunction
 from coreset_mcmc.models.independence import check_rows_are_independent, start_and_another, values_on
 from coreset_mcmc.models.model import Model
@@ -28,7 +30,8 @@ from coreset_mcmc.posterior.target import CoresetTarget
 class Problem:
     """All arguments of a compiled step that do not change while it runs."""
 
-    data: DataSource
+    data: DataSource | Rows
+    """Arrays of compiled programs; for methods that work by passes, rows that may be anywhere."""
     indices: jax.Array
     rows: Batch
     initial_weights: jax.Array
@@ -45,16 +48,24 @@ class Problem:
         """Where the first chain starts: the structure, shapes and types of any position."""
         return jax.tree.map(lambda leaf: leaf[0], self.initial_positions)
 
+    @property
+    def passes(self) -> Rows:
+        """The data of a method that works by passes."""
+        assert isinstance(self.data, Rows)
+        return self.data
+
     def target(self, weights: jax.Array) -> CoresetTarget:
         return CoresetTarget(self.rows, weights, self.model)
 
 
-def make_problem(model: Model, data: DataSource, selected: SelectedRows, initial_positions: Position) -> Problem:
+def make_problem(
+    model: Model, data: DataSource | Rows, selected: SelectedRows, initial_positions: Position
+) -> Problem:
     """Gather the chosen rows once; they stay in memory beside the data."""
     return Problem(
         data=data,
         indices=jnp.asarray(selected.indices),
-        rows=data.take(np.asarray(selected.indices)),
+        rows=jax.tree.map(jnp.asarray, data.take(np.asarray(selected.indices))),
         initial_weights=jnp.asarray(selected.weights, jnp.float64),
         initial_positions=initial_positions,
         model=model.compiled or model,
@@ -86,8 +97,11 @@ def _with_values(model: Model, key: Key, initvals: Any) -> Position:
     return model.unconstrain(initvals, own)
 
 
-def check_model(model: Model, data: ArrayData, positions: Position) -> None:
-    """Shapes by abstract evaluation, then values at the start: everything a model can get wrong before work begins."""
+def check_model(model: Model, rows: Rows, positions: Position) -> None:
+    """Shapes by abstract evaluation, then values at the start: everything a model can get wrong before work begins.
+
+    One pass over the rows.
+    """
     position = jax.tree.map(lambda leaf: leaf[0], positions)
     for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
         require(
@@ -106,11 +120,12 @@ def check_model(model: Model, data: ArrayData, positions: Position) -> None:
         fix="Sum the log-densities of all parameters.",
     )
     for count in (1, 3):
-        _check_likelihood_shape(model, data, position, count)
-    if model.check_data is not None:
-        model.check_data(jax.tree.map(np.asarray, data.arrays))
-    _check_start_values(model, data, positions)
-    _check_rows(model, data, position)
+        _check_likelihood_shape(model, rows, position, count)
+    whole = rows.source.whole()
+    if model.check_data is not None and whole is not None:
+        model.check_data(whole)
+    _check_start_values(model, rows, positions)
+    _check_rows(model, rows.resident.rows if whole is None else whole, position)
 
 
 def _shape_of(function: Any, arguments: tuple[Any, ...], subject: str, fix: str) -> tuple[int, ...]:
@@ -125,8 +140,8 @@ def _shape_of(function: Any, arguments: tuple[Any, ...], subject: str, fix: str)
         ) from error
 
 
-def _check_likelihood_shape(model: Model, data: ArrayData, position: Position, count: int) -> None:
-    batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((count, *leaf.shape[1:]), leaf.dtype), data.arrays)
+def _check_likelihood_shape(model: Model, rows: Rows, position: Position, count: int) -> None:
+    batch = rows.types(count)
     subject = f"log_likelihood(position, batch) on a batch of {count} rows"
     advice = (
         "It is called with a few rows as well as with all of them: it must not use the number of rows of the full "
@@ -142,40 +157,61 @@ def _check_likelihood_shape(model: Model, data: ArrayData, position: Position, c
     )
 
 
-@partial(jax.jit, static_argnames="model")
-def _start_values(model: Model, data: ArrayData, positions: Position) -> tuple[jax.Array, jax.Array]:
-    def count_bad_rows(batch: Batch) -> jax.Array:
-        values = jax.vmap(lambda position: model.log_likelihood(position, batch))(positions)
-        return jnp.sum(~jnp.all(jnp.isfinite(values), axis=0))
+@dataclass(frozen=True)
+class _BadRows:
+    """How many rows of a block have no finite log-likelihood at some of the positions."""
 
-    return jax.vmap(model.log_prior)(positions), data.sum_over_rows(count_bad_rows)
+    model: Model
+
+    def __call__(self, batch: Batch, weights: jax.Array, positions: Position) -> jax.Array:
+        values = jax.vmap(lambda position: self.model.log_likelihood(position, batch))(positions)
+        return jnp.sum((weights != 0) & ~jnp.all(jnp.isfinite(values), axis=0))
 
 
-def _check_start_values(model: Model, data: ArrayData, positions: Position) -> None:
-    priors, count = _start_values(model.compiled or model, data, positions)
+def _check_start_values(model: Model, rows: Rows, positions: Position) -> None:
+    model_in_programs = model.compiled or model
+    starts = _distinct(positions)
+    priors = np.asarray(_priors_at(model_in_programs, starts))
     require(
-        bool(np.all(np.isfinite(np.asarray(priors)))),
+        bool(np.all(np.isfinite(priors))),
         "log_prior at the initial position",
-        got=np.asarray(priors),
+        got=priors,
         expected="finite values",
         fix="Start inside the support of the prior: pass other initvals.",
     )
+    tasks = [Task(SumOver(_BadRows(model_in_programs)), (starts,))]
+    if rows.source.whole() is None:
+        tasks += checks_of_values(model.check_data)
+    count, *found = rows.scan(tasks, "first look at the rows")
+    raise_on_values(rows.source, found)
     require(
         int(count) == 0,
         "log_likelihood at the initial position",
-        got=f"NaN or infinite values in {int(count)} of {data.size} rows",
+        got=f"NaN or infinite values in {int(count)} of {rows.size} rows",
         expected="finite values",
         fix="Check the rows against the support of the likelihood, or pass other initvals.",
     )
 
 
-def _check_rows(model: Model, data: ArrayData, position: Position) -> None:
+@partial(jax.jit, static_argnums=0)
+def _priors_at(model: Model, positions: Position) -> jax.Array:
+    return jax.vmap(model.log_prior)(positions)
+
+
+def _distinct(positions: Position) -> Position:
+    """One of each, if all are the same."""
+    arrays = jax.tree.map(np.asarray, positions)
+    are_same = all(bool(np.all(leaf == leaf[:1])) for leaf in jax.tree.leaves(arrays))
+    return jax.tree.map(lambda leaf: leaf[:1], arrays) if are_same else arrays
+
+
+def _check_rows(model: Model, batch: Batch, position: Position) -> None:
     if isinstance(model.log_likelihood, HostFunction):
         return  # tried out in Python when it was bound to the data
     check_rows_are_independent(
         partial(_values_on(), model.compiled or model),
         start_and_another(position),
-        data.arrays,
+        batch,
         subject="log_likelihood(position, batch)",
     )
 

@@ -13,15 +13,20 @@ rows where control variates are good enough.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from coreset_mcmc.core.types import Position
+from coreset_mcmc.core.trees import num_positions
+from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.nonnegative import Solution, nonnegative_ridge
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums
-from coreset_mcmc.methods.sums import centred, full_data_sums, log_likelihood_matrix
+from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.at_positions import summed_differences
 from coreset_mcmc.posterior.problem import Problem
 
 MOST_DAMPING = 1e2
@@ -30,9 +35,9 @@ MOST_DAMPING = 1e2
 class Window(NamedTuple):
     """The equations L w = T of J draws."""
 
-    values: jax.Array
+    values: Any
     """L (J, M), centred."""
-    totals: jax.Array
+    totals: Any
     """T (J,), centred."""
 
 
@@ -40,41 +45,65 @@ class Measured(NamedTuple):
     """A window and what it took."""
 
     window: Window
-    noise: jax.Array
+    noise: float
     """What the sampling of rows adds to the estimated KL on average; zero for sums over all rows."""
-    num_evaluations: jax.Array
+    num_evaluations: int
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(model: Model, positions: Position, rows: Batch) -> jax.Array:
+    return centred(log_likelihood_matrix(model, positions, rows))
+
+
+@partial(jax.jit, static_argnums=0)
+def _values_and_sums(
+    model: Model, taylor: TaylorSums, positions: Position, rows: Batch
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    sums = taylor.sums(model, positions)
+    return centred(log_likelihood_matrix(model, positions, rows)), sums.total, 0.5 * jnp.mean(sums.variance)
+
+
+def values_at(model: Model, positions: Position, rows: Batch) -> np.ndarray:
+    """Log-likelihoods (J, M) of a few rows, centred over the positions."""
+    return np.asarray(_values(model, positions, rows))
+
+
+def trace_measure(model: Model, taylor: TaylorSums | None, positions: Position, rows: Batch) -> Any:
+    """The program that :func:`measure` needs, traced."""
+    if taylor is None:
+        return _values.trace(model, positions, rows)
+    return _values_and_sums.trace(model, taylor, positions, rows)
 
 
 def measure(
-    problem: Problem, taylor: TaylorSums | None, positions: Position, tolerated: Callable[[Window], jax.Array]
+    problem: Problem, taylor: TaylorSums | None, positions: Position, tolerated: Callable[[Window], float]
 ) -> Measured:
-    """A window at these positions: sums from a sample if its noise is tolerated, over all rows otherwise.
+    """A window at these positions: sums from a sample if its noise is tolerated, by a pass over all rows otherwise.
 
     ``tolerated(window)`` is the noise in nats that may stay; without ``taylor`` there is no sample.
     """
-    values = centred(log_likelihood_matrix(problem.model, positions, problem.rows))
-    num_draws = values.shape[0]
-    num_full = num_draws * problem.data.size
-
-    def over_all_rows() -> tuple[jax.Array, jax.Array]:
-        return full_data_sums(problem.model, positions, problem.data).total, jnp.zeros(())
-
+    num_draws, num_evaluations = num_positions(positions), 0
     if taylor is None:
-        totals, noise = over_all_rows()
-        return Measured(Window(values, totals), noise, jnp.asarray(values.size + num_full, jnp.int64))
-    sums = taylor.sums(problem.model, positions)
-    noise = 0.5 * jnp.mean(sums.variance)
-    is_good = noise <= tolerated(Window(values, sums.total))
-    totals, noise = jax.lax.cond(is_good, lambda: (sums.total, noise), over_all_rows)
-    num_evaluations = values.size + taylor.num_evaluations(num_draws) + jnp.where(is_good, 0, num_full)
-    return Measured(Window(values, totals), noise, num_evaluations.astype(jnp.int64))
+        values = values_at(problem.model, positions, problem.rows)
+    else:
+        made = _values_and_sums(problem.model, taylor, positions, problem.rows)
+        values, totals, noise = (np.asarray(part) for part in made)
+        num_evaluations = values.size + taylor.num_evaluations(num_draws)
+        if noise <= tolerated(Window(values, totals)):
+            return Measured(Window(values, totals), float(noise), num_evaluations)
+    totals = summed_differences(problem.passes, problem.model, positions, "sums over all rows")
+    with np.errstate(invalid="ignore"):
+        totals = totals - totals.mean()
+    return Measured(Window(values, totals), 0.0, num_evaluations + values.size + num_draws * problem.data.size)
 
 
-def half_variance(window: Window, weights: jax.Array) -> jax.Array:
+def half_variance(window: Window, weights: np.ndarray) -> float:
     """Half the variance of T - L w: for draws of pi_w that had no part in choosing w, an estimate of KL(pi_w || pi)."""
-    return 0.5 * jnp.var(window.totals - window.values @ weights, ddof=1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return float(0.5 * np.var(window.totals - window.values @ weights, ddof=1))
 
 
+@jax.jit
 def solve(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solution:
     """The weights to be tried next, not too far from the best; those themselves if there is no solution."""
     solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
@@ -82,13 +111,12 @@ def solve(window: Window, best_weights: jax.Array, damping: jax.Array) -> Soluti
     return Solution(jnp.where(is_good, solved.weights, best_weights), jnp.minimum(solved.ridge, MOST_DAMPING))
 
 
-def relative_change(new: jax.Array, old: jax.Array) -> jax.Array:
+def relative_change(new: np.ndarray, old: np.ndarray) -> float:
     """How far weights have moved, as a share of their size."""
-    result: jax.Array = jnp.linalg.norm(new - old) / jnp.linalg.norm(old)
-    return result
+    return float(np.linalg.norm(new - old) / np.linalg.norm(old))
 
 
-def along(mask: jax.Array, values: jax.Array) -> jax.Array:
+def along(mask: Any, values: Any) -> Any:
     """A mask, or numbers, of the leading axis, shaped to go with values."""
     return mask.reshape(-1, *[1] * (values.ndim - 1))
 
@@ -98,13 +126,13 @@ def without_nonfinite(window: Window) -> Window:
 
     Any weights solve 0 w = 0, so such a draw has no say in the solution.
     """
-    is_finite = jnp.all(jnp.isfinite(window.values), axis=1) & jnp.isfinite(window.totals)
-    return Window(jnp.where(is_finite[:, None], window.values, 0.0), jnp.where(is_finite, window.totals, 0.0))
+    is_finite = np.all(np.isfinite(window.values), axis=1) & np.isfinite(window.totals)
+    return Window(np.where(is_finite[:, None], window.values, 0.0), np.where(is_finite, window.totals, 0.0))
 
 
-def alternate_draws(num_draws: int, num_chains: int) -> jax.Array:
+def alternate_draws(num_draws: int, num_chains: int) -> np.ndarray:
     """Marks (J,) the draws of every other step of all chains.
 
     They are the ones that make room where a window takes in the draws of a second posterior and keeps half of its own.
     """
-    return jnp.arange(num_draws) // num_chains % 2 == 1
+    return np.arange(num_draws) // num_chains % 2 == 1

@@ -15,60 +15,75 @@ such as the one outcome of a small group.)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.data.shuffle import without_replacement
-from coreset_mcmc.methods.least_squares.equations import Window, along, relative_change, solve
-from coreset_mcmc.methods.least_squares.row_sampling import sample_rows
-from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, nothing_learned
+from coreset_mcmc.data.one_pass_sample import places_by_score
+from coreset_mcmc.methods.least_squares.equations import Window, along, relative_change, solve, values_at
+from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, in_phase, nothing_learned
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 
 NUM_EXCHANGE_DRAWS = 128
-"""Draws behind the covariances; each costs a pass over the candidates."""
+"""Draws behind the covariances; each costs an evaluation of every candidate.
 
-MOST_CANDIDATES = 131_072
-"""Rows that are looked at; uniform ones if there are more."""
+Candidates are the rows of the resident sample: all rows if they are few.
+"""
 
 MOST_EXCHANGED = 0.25
 """Of the rows of a coreset, at once."""
 
 
-def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_second: jax.Array) -> Stepped:
+@dataclass(frozen=True)
+class _Missed:
+    """The score (B,) of rows of a block, given draws and what the window leaves there."""
+
+    model: Model
+
+    def __call__(self, batch: Batch, weights: jax.Array, draws: Position, residual: jax.Array) -> jax.Array:
+        del weights
+        values = centred(log_likelihood_matrix(self.model, draws, batch))
+        covariance = jnp.maximum(residual @ values / residual.size, 0.0)
+        return covariance**2 / jnp.sqrt(jnp.mean(values**2, axis=0))
+
+
+def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_second: np.ndarray) -> Stepped:
     """A step of training: rows without weight make room for rows that the best window misses, and a solve weighs them.
 
     ``is_second`` (J,) marks the draws of the window that may come from another posterior than the rest.
     """
     made = exchange_rows(key, problem, state.best_weights, state.best_window, state.best_draws, is_second)
-    solved = solve(made.window, state.best_weights, state.damping)
-    moved = state._replace(
-        phase=jnp.asarray(Phase.ROUNDS, jnp.int32),
+    solved = solve(made.window, state.best_weights, np.float64(state.damping))
+    moved = in_phase(state, Phase.ROUNDS)._replace(
         indices=made.indices,
         rows=made.rows,
-        weights=solved.weights,
+        weights=np.asarray(solved.weights),
         best_window=made.window,
-        damping=solved.ridge,
+        damping=np.asarray(solved.ridge),
     )
-    info = nothing_learned(moved, jnp.asarray(jnp.nan), jnp.asarray(made.num_evaluations, jnp.int64))
-    return moved, info._replace(weight_change=relative_change(moved.weights, state.best_weights))
+    info = nothing_learned(moved, np.nan, made.num_evaluations)
+    change = relative_change(moved.weights, state.best_weights)
+    return moved, info._replace(weight_change=np.asarray(change))
 
 
 class Exchanged(NamedTuple):
     """A coreset of the same size, and the window as its rows see it."""
 
-    indices: jax.Array
+    indices: np.ndarray
     rows: Batch
     window: Window
     num_evaluations: int
 
 
 def exchange_rows(
-    key: Key, problem: Problem, weights: jax.Array, window: Window, positions: Position, is_second: jax.Array
+    key: Key, problem: Problem, weights: np.ndarray, window: Window, positions: Position, is_second: np.ndarray
 ) -> Exchanged:
     """Replace rows of weight zero.
 
@@ -76,52 +91,50 @@ def exchange_rows(
     (J,) from the second, so both sides of the equations are centred within each.
     """
     window = Window(*(centred_within(is_second, side, window) for side in window))
-    candidate_key, sample_key = jax.random.split(key)
-    num_draws, size = window.totals.shape[0], problem.data.size
-    num_candidates = min(size, MOST_CANDIDATES)
-    candidates = jnp.arange(size)
-    if size > num_candidates:
-        candidates = without_replacement(candidate_key, size, num_candidates)
-    places = jnp.linspace(0, num_draws - 1, min(num_draws, NUM_EXCHANGE_DRAWS)).astype(jnp.int32)
-    some = jax.tree.map(lambda leaf: leaf[places], positions)
+    resident, indices = problem.passes.resident, np.asarray(problem.indices)
+    num_draws, num_candidates = window.totals.shape[0], len(resident.indices)
+    places = np.linspace(0, num_draws - 1, min(num_draws, NUM_EXCHANGE_DRAWS)).astype(np.int32)
+    some = jax.tree.map(lambda leaf: np.asarray(leaf)[places], positions)
     residual = (window.totals - window.values @ weights)[places]
-
-    def score(batch: Batch) -> jax.Array:
-        values = centred(log_likelihood_matrix(problem.model, some, batch))
-        covariance = jnp.maximum(residual @ values / residual.size, 0.0)
-        return covariance**2 / jnp.sqrt(jnp.mean(values**2, axis=0))
-
-    looked_at = problem.data if size == num_candidates else ArrayData(problem.data.take(candidates))
+    few = problem.passes.weighted(resident.rows, np.ones(num_candidates))
+    found = few.values(_Missed(problem.model), some, residual, description="looking for rows")
     count = min(max(int(MOST_EXCHANGED * problem.coreset_size), 1), num_candidates)
-    (sample,) = sample_rows(sample_key, [looked_at.map_over_rows(score)], [count])
-    wanted = candidates[sample.indices].astype(problem.indices.dtype)
-    proposed = _replaced(problem.indices, weights == 0, wanted)
-    values = log_likelihood_matrix(problem.model, positions, problem.data.take(proposed))
-    values = centred_within(is_second, values, window)
-    is_good = jnp.all(jnp.isfinite(values), axis=0) & (proposed != problem.indices)
-    indices = jnp.where(is_good, proposed, problem.indices)
+    wanted = places_by_score(np.concatenate(list(found)), count, seed=int(generator_of(key).integers(2**63)))
+    source = _replaced(indices, weights == 0, resident.indices[wanted], wanted)
+    is_new = source >= 0
+
+    def proposed(old: Any, new: Any) -> np.ndarray:
+        return np.where(along(is_new, np.asarray(old)), np.asarray(new)[source], np.asarray(old))
+
+    rows = jax.tree.map(proposed, problem.rows, resident.rows)
+    values = centred_within(is_second, values_at(problem.model, positions, rows), window)
+    is_good = is_new & np.all(np.isfinite(values), axis=0)
     return Exchanged(
-        indices=indices,
-        rows=problem.data.take(indices),
-        window=Window(jnp.where(is_good, values, window.values), window.totals),
+        indices=np.where(is_good, resident.indices[source], indices),
+        rows=jax.tree.map(
+            lambda new, old: np.where(along(is_good, new), new, np.asarray(old)), rows, problem.rows
+        ),
+        window=Window(np.where(is_good, values, window.values), window.totals),
         num_evaluations=residual.size * num_candidates + values.size,
     )
 
 
-def centred_within(is_second: jax.Array, side: jax.Array, window: Window) -> jax.Array:
+def centred_within(is_second: np.ndarray, side: np.ndarray, window: Window) -> np.ndarray:
     """One side of the equations, (J,) or (J, M), centred within each kind; equations 0 w = 0 stay as they are."""
-    says_something = jnp.any(window.values != 0, axis=1)
-    groups = jnp.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
-    means = groups @ side / along(jnp.maximum(jnp.sum(groups, axis=1), 1.0), side)
-    whole = side - jnp.tensordot(groups.T, means, axes=1)
-    return jnp.where(along(says_something, side), whole, 0.0)
+    says_something = np.any(window.values != 0, axis=1)
+    groups = np.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
+    means = groups @ side / along(np.maximum(np.sum(groups, axis=1), 1.0), side)
+    whole = side - np.tensordot(groups.T, means, axes=1)
+    return np.where(along(says_something, side), whole, 0.0)
 
 
-def _replaced(indices: jax.Array, is_idle: jax.Array, wanted: jax.Array) -> jax.Array:
-    """The wanted rows that are not there yet, in the places of idle ones, as far as there are such."""
-    is_new = ~jnp.isin(wanted, indices)
-    new_first = wanted[jnp.argsort(~is_new)]
-    is_free = is_idle & ~jnp.isin(indices, wanted)
-    rank = jnp.cumsum(is_free) - 1
-    is_replaced = is_free & (rank < jnp.sum(is_new))
-    return jnp.where(is_replaced, new_first[jnp.clip(rank, 0, wanted.size - 1)], indices)
+def _replaced(indices: np.ndarray, is_idle: np.ndarray, wanted: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """For each place of the coreset the candidate that takes it, or -1 where the row stays.
+
+    Wanted rows that are not there yet take the places of idle ones, as far as there are such.
+    """
+    new = candidates[~np.isin(wanted, indices)]
+    free = np.flatnonzero(is_idle & ~np.isin(indices, wanted))[: len(new)]
+    source = np.full(len(indices), -1, np.int64)
+    source[free] = new[: len(free)]
+    return source

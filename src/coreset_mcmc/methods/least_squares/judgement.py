@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
 from coreset_mcmc.methods.least_squares.equations import MOST_DAMPING, Measured, half_variance
 from coreset_mcmc.methods.least_squares.state import LeastSquaresState
@@ -33,21 +32,21 @@ any improvement counts, and six rounds may fail, which is enough for the damping
 class Judgement(NamedTuple):
     """The outcome of one round."""
 
-    estimate: jax.Array
+    estimate: float
     """Of the KL of the weights tried, noise of the sums included; infinite for the first window of a hot start."""
-    is_best: jax.Array
+    is_best: bool
     """Whether these draws are the ones to go on from. While the kernel is shaped, those of any usable window are."""
-    best_weights: jax.Array
-    best_estimate: jax.Array
-    damping: jax.Array
+    best_weights: np.ndarray
+    best_estimate: float
+    damping: float
     """Of the next solve."""
-    num_poor: jax.Array
+    num_poor: int
     """Rounds in a row that brought the estimate down too little, this one included."""
-    is_over: jax.Array
+    is_over: bool
     """Whether training ends here."""
-    is_exchanging: jax.Array
+    is_exchanging: bool
     """Whether rows without weight make room for others before the next solve."""
-    is_solving: jax.Array
+    is_solving: bool
     """Whether new weights are found at once; otherwise the next round tries the best ones again."""
 
 
@@ -63,38 +62,39 @@ def judge(
         num_rounds: most rounds that judge.
         may_exchange: whether rows can be exchanged at all.
     """
-    estimate = jnp.where(state.is_first, jnp.inf, half_variance(measured.window, state.weights) + measured.noise)
-    is_usable = jnp.isfinite(estimate) & jnp.all(jnp.isfinite(measured.window.values))
-    is_judged = ~state.is_first & (state.round >= NUM_SHAPING_ROUNDS)
-    is_best = is_usable & (estimate < state.best_estimate)
-    best_weights = jnp.where(is_best, state.weights, state.best_weights)
-    best_estimate = jnp.where(is_best & is_judged, estimate, state.best_estimate)
-    num_poor = jnp.where(is_judged & _is_poor(estimate, state.best_estimate), state.num_poor + 1, 0)
-    has_ended = (best_estimate < tolerance) | _is_stuck(num_poor, best_estimate)
-    is_over = has_ended | (state.round + 1 >= num_rounds + NUM_SHAPING_ROUNDS)
-    is_exchanging = is_best & is_judged & ~is_over & jnp.any(best_weights == 0) & may_exchange
+    is_first, best_so_far = bool(state.is_first), float(state.best_estimate)
+    estimate = np.inf if is_first else half_variance(measured.window, state.weights) + measured.noise
+    is_usable = bool(np.isfinite(estimate) and np.all(np.isfinite(measured.window.values)))
+    is_judged = not is_first and int(state.round) >= NUM_SHAPING_ROUNDS
+    is_best = is_usable and estimate < best_so_far
+    best_weights = state.weights if is_best else state.best_weights
+    best_estimate = estimate if is_best and is_judged else best_so_far
+    num_poor = int(state.num_poor) + 1 if is_judged and _is_poor(estimate, best_so_far) else 0
+    has_ended = best_estimate < tolerance or _is_stuck(num_poor, best_estimate)
+    is_over = bool(has_ended or int(state.round) + 1 >= num_rounds + NUM_SHAPING_ROUNDS)
+    is_exchanging = is_best and is_judged and not is_over and bool(np.any(best_weights == 0)) and may_exchange
     return Judgement(
         estimate=estimate,
         is_best=is_best,
         best_weights=best_weights,
         best_estimate=best_estimate,
-        damping=jnp.where(is_judged, _changed_damping(state.damping, is_best), state.damping),
+        damping=_changed_damping(float(state.damping), is_best) if is_judged else float(state.damping),
         num_poor=num_poor,
         is_over=is_over,
         is_exchanging=is_exchanging,
-        is_solving=(state.is_first | is_judged) & ~is_over & ~is_exchanging,
+        is_solving=(is_first or is_judged) and not is_over and not is_exchanging,
     )
 
 
-def _is_poor(estimate: jax.Array, best_estimate: jax.Array) -> jax.Array:
+def _is_poor(estimate: float, best_estimate: float) -> bool:
     """Whether an estimate, which may be NaN, is too little of an improvement."""
-    enough = jnp.where(best_estimate < NEAR, IMPROVEMENT, 1.0)
-    return ~(estimate < enough * best_estimate)
+    enough = IMPROVEMENT if best_estimate < NEAR else 1.0
+    return not estimate < enough * best_estimate
 
 
-def _is_stuck(num_poor: jax.Array, best_estimate: jax.Array) -> jax.Array:
-    return num_poor >= jnp.where(best_estimate < NEAR, MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR)
+def _is_stuck(num_poor: int, best_estimate: float) -> bool:
+    return num_poor >= (MAX_POOR_ROUNDS_NEAR if best_estimate < NEAR else MAX_POOR_ROUNDS_FAR)
 
 
-def _changed_damping(damping: jax.Array, is_best: jax.Array) -> jax.Array:
-    return jnp.clip(damping * jnp.where(is_best, 0.1, 100.0), LEAST_DAMPING, MOST_DAMPING)
+def _changed_damping(damping: float, is_best: bool) -> float:
+    return float(np.clip(damping * (0.1 if is_best else 100.0), LEAST_DAMPING, MOST_DAMPING))

@@ -26,7 +26,8 @@ already.
 
 With many rows the sums of a window come from second-order control variates
 (:mod:`coreset_mcmc.methods.least_squares.taylor`) wherever their standard error is small beside the estimated KL. What
-is left of passes over all rows is then a few Newton steps, whatever the number of draws.
+is left of passes over all rows is then a few Newton steps and one for scores, whatever the number of draws.
+Training is Python between such passes and small compiled programs, so the rows may be anywhere.
 
 From a hot start chains move by Hamiltonian trajectories that are shaped by the Laplace approximation, then by the best
 window, and tune their step size in every round (:mod:`coreset_mcmc.methods.tuned_sampling`). Where they are not
@@ -36,8 +37,8 @@ accepted, and from a cold start, chains move by slice sampling, which needs no s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -52,17 +53,18 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Trained, discrete_parts
 from coreset_mcmc.methods.draws import require_equal_shares
 from coreset_mcmc.methods.law import Law
-from coreset_mcmc.methods.least_squares.drawing import WindowDrawing, kernel_or_slices
+from coreset_mcmc.methods.least_squares.ahead import programs_ahead
+from coreset_mcmc.methods.least_squares.drawing import kernel_or_slices
 from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
 from coreset_mcmc.methods.least_squares.exchange import exchange_step
 from coreset_mcmc.methods.least_squares.judgement import FIRST_DAMPING, NUM_SHAPING_ROUNDS
 from coreset_mcmc.methods.least_squares.rounds import Rounds
-from coreset_mcmc.methods.least_squares.search import newton_step, sample_mode_step
 from coreset_mcmc.methods.least_squares.start import ModeStart
 from coreset_mcmc.methods.least_squares.state import LeastSquaresInfo, LeastSquaresState, Phase, Stepped
 from coreset_mcmc.methods.sampling import frozen_problem, sample_coreset
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.methods.with_kernel import MovesByKernel
+from coreset_mcmc.posterior.by_passes import flat_position
 from coreset_mcmc.posterior.problem import Problem
 
 FEWEST_DRAWS, MOST_DRAWS = 400, 800
@@ -106,6 +108,8 @@ class LeastSquares(MovesByKernel):
 
     name = "least-squares"
     takes_few_steps = True
+    on_host = True
+    works_by_passes = True
     needs_pilot = False
 
     def __post_init__(self) -> None:
@@ -125,7 +129,7 @@ class LeastSquares(MovesByKernel):
 
     @property
     def max_steps(self) -> int:
-        return 1 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 2 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
 
     def window_size(self, problem: Problem) -> int:
         """J: enough equations for what they have to tell."""
@@ -150,21 +154,11 @@ class LeastSquares(MovesByKernel):
         """Whether there are so many rows that control variates pay."""
         return self.starts_hot(problem) and self._mode_start.samples_rows(problem)
 
-    def phases(self, problem: Problem) -> tuple[int, ...]:
-        """What training may go through; a hot start goes on cold only if it finds no mode or trajectories fail."""
+    def first_phase(self, problem: Problem) -> int:
+        """Where training begins; a hot start goes on cold only if it finds no mode or trajectories fail."""
         if not self.starts_hot(problem):
-            return (Phase.COLD_ROUNDS,)
-        first = [Phase.SAMPLE_MODE] if self._mode_start.begins_on_sample(problem) else []
-        last = [Phase.EXCHANGE] if self.chooses_rows else []
-        return (*first, Phase.MODE, Phase.COLD_ROUNDS, Phase.ROUNDS, *last)
-
-    def phase_of(self, state: LeastSquaresState) -> jax.Array:
-        return state.phase
-
-    def expected_phases(self, problem: Problem) -> tuple[int, ...]:
-        """What is worth compiling before it is known to be needed."""
-        unlikely = {Phase.COLD_ROUNDS, Phase.EXCHANGE} if self.starts_hot(problem) else set()
-        return tuple(phase for phase in self.phases(problem) if phase not in unlikely)
+            return Phase.COLD_ROUNDS
+        return Phase.SAMPLE_MODE if self._mode_start.begins_on_sample(problem) else Phase.MODE
 
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
@@ -172,48 +166,63 @@ class LeastSquares(MovesByKernel):
 
     def init(self, key: Key, problem: Problem) -> LeastSquaresState:
         del key
-        weights = jnp.maximum(problem.initial_weights, 0.0)
-        positions = jax.tree.map(lambda leaf: leaf[: self.num_chains], problem.initial_positions)
+        weights = np.maximum(np.asarray(problem.initial_weights), 0.0)
+        positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_chains], problem.initial_positions)
         num_draws = self.window_size(problem)
-        window = Window(jnp.zeros((num_draws, problem.coreset_size)), jnp.zeros(num_draws))
+        starts_hot = self.starts_hot(problem)
         return LeastSquaresState(
-            phase=jnp.asarray(self.phases(problem)[0], jnp.int32),
-            search=self._mode_start.search.init(problem) if self.starts_hot(problem) else None,
+            phase=np.asarray(self.first_phase(problem), np.int32),
+            search=self._mode_start.search.begin(flat_position(problem.position)) if starts_hot else None,
             taylor=self._mode_start.no_taylor(problem) if self.samples_rows(problem) else None,
-            indices=problem.indices,
-            rows=problem.rows,
+            indices=np.asarray(problem.indices, np.int64),
+            rows=jax.tree.map(np.asarray, problem.rows),
             weights=weights,
             best_weights=weights,
-            best_estimate=jnp.asarray(jnp.inf),
+            best_estimate=np.asarray(np.inf),
             best_positions=positions,
-            best_window=window,
-            best_draws=jax.tree.map(lambda leaf: jnp.zeros((num_draws, *leaf.shape[1:]), leaf.dtype), positions),
-            scale=jnp.eye(dimension(problem.position)),
-            damping=jnp.asarray(FIRST_DAMPING),
-            round=jnp.zeros((), jnp.int32),
-            num_poor=jnp.zeros((), jnp.int32),
-            is_first=jnp.array(False),
-            done=jnp.array(False),
+            best_window=Window(np.zeros((num_draws, problem.coreset_size)), np.zeros(num_draws)),
+            best_draws=jax.tree.map(lambda leaf: np.zeros((num_draws, *leaf.shape[1:]), leaf.dtype), positions),
+            scale=np.eye(dimension(problem.position)),
+            damping=np.asarray(FIRST_DAMPING),
+            round=np.zeros((), np.int32),
+            num_poor=np.zeros((), np.int32),
+            is_first=np.asarray(False),
+            done=np.asarray(False),
+        )
+
+    def blank_info(self, problem: Problem) -> LeastSquaresInfo:
+        nothing = np.asarray(np.nan)
+        return LeastSquaresInfo(
+            nothing, nothing, nothing, nothing, nothing, np.zeros((), np.int64), np.zeros((), np.int32)
         )
 
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
-        phases = self.phases(problem)
-        steps = [partial(self.step_in, phase, key, state, problem) for phase in phases]
-        result: Stepped = jax.lax.switch(jnp.searchsorted(jnp.asarray(phases), state.phase), steps)
-        return result
-
-    def step_in(self, phase: int, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
-        """One step in a phase that is known before the program is traced: the phase that the state is in."""
         problem = replace(problem, indices=state.indices, rows=state.rows)
+        phase, start = int(state.phase), self._mode_start
         if phase == Phase.SAMPLE_MODE:
-            return sample_mode_step(self._mode_start, state, problem)
+            return start.sample_mode_step(state, problem)
         if phase == Phase.MODE:
-            return newton_step(self._mode_start, key, state, problem)
-        num_draws = self.window_size(problem)
+            return start.newton_step(state, problem)
+        if phase == Phase.SCORES:
+            return start.scores_step(key, state, problem)
         if phase == Phase.EXCHANGE:
-            return exchange_step(key, state, problem, alternate_draws(num_draws, self.num_chains))
-        drawing = WindowDrawing(self.kernel, num_draws, self.num_chains, self.discard)
-        return Rounds(drawing, self.num_rounds, self.tolerance, self.chooses_rows).step(phase, key, state, problem)
+            is_second = alternate_draws(self.window_size(problem), self.num_chains)
+            return exchange_step(key, state, problem, is_second)
+        return self._rounds(problem).step(key, state, problem)
+
+    def _rounds(self, problem: Problem) -> Rounds:
+        return Rounds(
+            self.kernel,
+            self.window_size(problem),
+            self.num_chains,
+            self.discard,
+            self.num_rounds,
+            self.tolerance,
+            self.chooses_rows,
+        )
+
+    def ahead(self, problem: Problem) -> Iterator[Callable[[], None]]:
+        yield from programs_ahead(self, self._mode_start, self._rounds(problem), problem)
 
     def describe(self, info: LeastSquaresInfo) -> str:
         if math.isfinite(info.best_estimate[-1]):
@@ -222,7 +231,7 @@ class LeastSquares(MovesByKernel):
         return f"{info.newton_decrement[-1]:.2g} sd from the mode" if is_searching else "looking for the posterior"
 
     def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
-        problem = replace(problem, indices=jnp.asarray(state.indices), rows=jax.tree.map(jnp.asarray, state.rows))
+        problem = replace(problem, indices=state.indices, rows=state.rows)
         coreset = SelectedRows(np.asarray(state.indices), np.asarray(state.best_weights))
         if kernel is None and self.samples_by_trajectories(problem):
             return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)

@@ -1,22 +1,18 @@
-"""One round of training: draw from the weights to be tried, judge them, and find the next ones.
-
-The first window of a hot start is not drawn from the weights, so it judges nothing. Where trajectories are not
-accepted, the round is taken back, and slice sampling judges the same weights in a round of its own.
-"""
+"""One round of training: draw a window, measure its equations, judge the weights, solve for the next ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
+from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.core.trees import flattened
-from coreset_mcmc.core.types import Key
-from coreset_mcmc.kernels.shape import shrunk_factor
-from coreset_mcmc.methods.draws import Draws
+from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.kernels.shape import shrunk_factor_on_host
 from coreset_mcmc.methods.least_squares.drawing import WindowDrawing
 from coreset_mcmc.methods.least_squares.equations import (
     Measured,
@@ -30,14 +26,16 @@ from coreset_mcmc.methods.least_squares.equations import (
     without_nonfinite,
 )
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
-from coreset_mcmc.methods.least_squares.nonnegative import Solution
+from coreset_mcmc.methods.least_squares.start import WIDENING, positions_of
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
     LeastSquaresState,
     Phase,
     Stepped,
+    in_phase,
     nothing_learned,
 )
+from coreset_mcmc.posterior.newton import approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
 FAR = 50.0
@@ -53,19 +51,41 @@ FIRST_TOLERATED_NOISE = 0.05
 """The same for the first window, in nats; there is no estimate yet."""
 
 
+class _Drawn(NamedTuple):
+    """J positions, and where the chains are that made them; those are the best ones if there were no chains."""
+
+    positions: Position
+    ends: Position
+    acceptance_rate: float
+    num_evaluations: int
+
+
 @dataclass(frozen=True)
 class Rounds:
     """How rounds go; the arguments are those of :class:`~coreset_mcmc.methods.LeastSquares`."""
 
-    drawing: WindowDrawing
+    kernel: Kernel | None
+    num_draws: int
+    num_chains: int
+    discard: float
     num_rounds: Any
     tolerance: Any
     chooses_rows: bool
 
-    def step(self, phase: int, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
-        """Draw, measure, judge, solve, advance."""
-        draws = self.drawing.draw(phase, key, state, problem)
-        measured = self._measured(phase, draws, state, problem)
+    def drawing(self, phase: int) -> WindowDrawing:
+        """How chains move in a phase."""
+        by_trajectories = phase == Phase.ROUNDS and self.kernel is None
+        return WindowDrawing(self.kernel, self.num_draws, self.num_chains, self.discard, by_trajectories)
+
+    def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
+        """Draw, measure, judge, solve, advance; where trajectories fail, the same round again by slices."""
+        phase = int(state.phase)
+        drawn = self._from_gaussian(key, state, problem) if state.is_first else self._from_chains(key, state, problem)
+        num_drawn = problem.coreset_size * drawn.num_evaluations
+        if self.drawing(phase).by_trajectories and not drawn.acceptance_rate > LEAST_ACCEPTANCE:
+            again = in_phase(state, Phase.COLD_ROUNDS)
+            return again, nothing_learned(again, np.nan, num_drawn)
+        measured = self._measured(phase, drawn.positions, state, problem)
         judgement = judge(
             state,
             measured,
@@ -74,114 +94,112 @@ class Rounds:
             may_exchange=phase == Phase.ROUNDS and self.chooses_rows and problem.coreset_size < problem.data.size,
         )
         window = without_nonfinite(measured.window)
-        solution = next_weights(state, judgement, window)
-        moved = self._advanced(phase, state, draws, window, judgement, solution)
-        info = self._info(state, moved, draws, measured, judgement, problem)
-        if not self.drawing.uses_trajectories(phase):
-            return moved, info
-        is_lost = ~(draws.acceptance_rate > LEAST_ACCEPTANCE)
-        again = state._replace(phase=jnp.asarray(Phase.COLD_ROUNDS, jnp.int32))
-        nothing = nothing_learned(again, info.newton_decrement, info.num_evaluations)
-        stepped: Stepped = _choose(is_lost, (again, nothing), (moved, info))
-        return stepped
+        weights, damping = next_weights(state, judgement, window)
+        moved = self._advanced(phase, state, drawn, window, judgement, weights, damping)
+        return moved, self._info(state, moved, measured, judgement, num_drawn)
 
-    def _measured(self, phase: int, draws: Draws, state: LeastSquaresState, problem: Problem) -> Measured:
+    def _from_chains(self, key: Key, state: LeastSquaresState, problem: Problem) -> _Drawn:
+        target = problem.target(state.weights)
+        made = self.drawing(int(state.phase)).draw(key, target, state.best_positions, state.scale)
+        num_evaluations = int(made.num_evaluations) + self.num_chains
+        return _Drawn(made.positions, made.chains.position, float(made.acceptance_rate), num_evaluations)
+
+    def _from_gaussian(self, key: Key, state: LeastSquaresState, problem: Problem) -> _Drawn:
+        """The widened Laplace approximation."""
+        assert state.search is not None
+        noise = generator_of(key).normal(size=(self.num_draws, state.scale.shape[0]))
+        flat = approximation_at(state.search).draws(WIDENING * noise)
+        return _Drawn(positions_of(problem.position, flat), state.best_positions, 1.0, 0)
+
+    def _measured(self, phase: int, positions: Position, state: LeastSquaresState, problem: Problem) -> Measured:
         """The equations of these draws, by control variates where those are known and good enough."""
 
-        def tolerated(window: Window) -> jax.Array:
-            by_estimate = TOLERATED_NOISE * jnp.maximum(half_variance(window, state.weights), self.tolerance)
-            return jnp.where(state.is_first, FIRST_TOLERATED_NOISE, by_estimate)
+        def tolerated(window: Window) -> float:
+            if state.is_first:
+                return FIRST_TOLERATED_NOISE
+            return float(TOLERATED_NOISE * max(half_variance(window, state.weights), self.tolerance))
 
-        return measure(problem, state.taylor if phase == Phase.ROUNDS else None, draws.positions, tolerated)
+        return measure(problem, state.taylor if phase == Phase.ROUNDS else None, positions, tolerated)
 
     def _advanced(
         self,
         phase: int,
         state: LeastSquaresState,
-        draws: Draws,
+        drawn: _Drawn,
         window: Window,
         judgement: Judgement,
-        solution: Solution,
+        weights: np.ndarray,
+        damping: float,
     ) -> LeastSquaresState:
         """The state after the round: what was best, and what is tried next."""
-        is_best, is_renewed = judgement.is_best, self._is_renewed(phase, state, judgement)
-        shape = state.scale
-        if self.drawing.kernel is None:
-            shape = jnp.where(is_best, shrunk_factor(flattened(draws.positions)), state.scale)
-        phase_after = jnp.where(judgement.is_exchanging, Phase.EXCHANGE, _next_phase(phase, state))
-        return state._replace(
-            phase=phase_after.astype(jnp.int32),
-            weights=solution.weights,
+        is_renewed = self._is_renewed(phase, state, judgement)
+        scale = state.scale
+        if self.kernel is None and judgement.is_best:
+            scale = shrunk_factor_on_host(drawn.positions)
+        phase_after = Phase.EXCHANGE if judgement.is_exchanging else _next_phase(phase, state)
+        return in_phase(state, phase_after)._replace(
+            weights=weights,
             best_weights=judgement.best_weights,
-            best_estimate=judgement.best_estimate,
-            best_positions=_choose(is_best, draws.chains.position, state.best_positions),
+            best_estimate=np.asarray(judgement.best_estimate),
+            best_positions=drawn.ends if judgement.is_best else state.best_positions,
             best_window=_choose_draws(is_renewed, window, state.best_window),
-            best_draws=_choose_draws(is_renewed, draws.positions, state.best_draws),
-            scale=shape,
-            damping=solution.ridge,
-            round=state.round + jnp.where(state.is_first, NUM_SHAPING_ROUNDS, 1),
-            num_poor=judgement.num_poor,
-            is_first=jnp.array(False),
-            done=judgement.is_over,
+            best_draws=_choose_draws(is_renewed, drawn.positions, state.best_draws),
+            scale=scale,
+            damping=np.asarray(damping),
+            round=np.asarray(int(state.round) + (NUM_SHAPING_ROUNDS if state.is_first else 1), np.int32),
+            num_poor=np.asarray(judgement.num_poor, np.int32),
+            is_first=np.asarray(False),
+            done=np.asarray(judgement.is_over),
         )
 
-    def _is_renewed(self, phase: int, state: LeastSquaresState, judgement: Judgement) -> jax.Array:
+    def _is_renewed(self, phase: int, state: LeastSquaresState, judgement: Judgement) -> np.ndarray:
         """Marks the draws (J,) of the best window that new ones replace: all if the new window is best, or the first.
 
         In a hot start far from the posterior half of them stay. Draws of poor weights say where those lead astray, not
         what is right where the posterior is.
         """
-        is_alternate = alternate_draws(self.drawing.num_draws, self.drawing.num_chains)
-        is_taken = is_alternate | (judgement.estimate < FAR) | (phase != Phase.ROUNDS)
-        return state.is_first | (judgement.is_best & is_taken)
+        is_alternate = alternate_draws(self.num_draws, self.num_chains)
+        is_taken = is_alternate | bool(judgement.estimate < FAR) | (phase != Phase.ROUNDS)
+        result: np.ndarray = bool(state.is_first) | (judgement.is_best & is_taken)
+        return result
 
     def _info(
         self,
         state: LeastSquaresState,
         moved: LeastSquaresState,
-        draws: Draws,
         measured: Measured,
         judgement: Judgement,
-        problem: Problem,
+        num_drawn: int,
     ) -> LeastSquaresInfo:
-        has_nothing = judgement.is_over & ~jnp.isfinite(judgement.best_estimate)
-        num_drawn = draws.num_evaluations + jnp.where(state.is_first, 0, self.drawing.num_chains)
-        change = relative_change(moved.weights, state.weights)
+        has_nothing = judgement.is_over and not np.isfinite(judgement.best_estimate)
+        change = relative_change(moved.weights, state.weights) if judgement.is_solving else np.nan
+        status = Status.GRADIENT_NOT_FINITE if has_nothing else Status.OK
         return LeastSquaresInfo(
-            kl_estimate=jnp.where(state.is_first, jnp.nan, judgement.estimate),
-            best_estimate=judgement.best_estimate,
-            weight_change=jnp.where(judgement.is_solving, change, jnp.nan),
-            damping=judgement.damping,
-            newton_decrement=jnp.asarray(jnp.nan),
-            num_evaluations=problem.coreset_size * num_drawn + measured.num_evaluations,
-            status=jnp.where(has_nothing, Status.GRADIENT_NOT_FINITE.value, Status.OK.value).astype(jnp.int32),
+            kl_estimate=np.asarray(np.nan if state.is_first else judgement.estimate),
+            best_estimate=np.asarray(judgement.best_estimate),
+            weight_change=np.asarray(change),
+            damping=np.asarray(judgement.damping),
+            newton_decrement=np.asarray(np.nan),
+            num_evaluations=np.asarray(num_drawn + measured.num_evaluations, np.int64),
+            status=np.asarray(status.value, np.int32),
         )
 
 
-def next_weights(state: LeastSquaresState, judgement: Judgement, window: Window) -> Solution:
+def next_weights(state: LeastSquaresState, judgement: Judgement, window: Window) -> tuple[np.ndarray, float]:
     """Solve the equations of the best window and the new one together, or try the best weights again."""
-
-    def solved() -> Solution:
-        both = jax.tree.map(lambda old, new: jnp.concatenate([old, new]), state.best_window, window)
-        return solve(both, judgement.best_weights, judgement.damping)
-
-    unchanged = Solution(judgement.best_weights, judgement.damping)
-    result: Solution = jax.lax.cond(judgement.is_solving, solved, lambda: unchanged)
-    return result
+    if not judgement.is_solving:
+        return judgement.best_weights, judgement.damping
+    both = Window(*(np.concatenate(pair) for pair in zip(state.best_window, window, strict=True)))
+    solution = solve(both, judgement.best_weights, np.float64(judgement.damping))
+    return np.asarray(solution.weights), float(solution.ridge)
 
 
-def _next_phase(phase: int, state: LeastSquaresState) -> jax.Array:
+def _next_phase(phase: int, state: LeastSquaresState) -> int:
     """Rounds go on as they are; but after one by slices trajectories are tried again if the mode is known."""
-    if phase == Phase.COLD_ROUNDS and state.search is not None:
-        return jnp.where(state.search.has_converged, Phase.ROUNDS, Phase.COLD_ROUNDS)
-    return jnp.asarray(phase)
+    is_hot = state.search is not None and bool(state.search.has_converged)
+    return Phase.ROUNDS if phase == Phase.COLD_ROUNDS and is_hot else phase
 
 
-def _choose(condition: jax.Array, new: Any, old: Any) -> Any:
-    """One tree or the other."""
-    return jax.tree.map(lambda one, other: jnp.where(condition, one, other), new, old)
-
-
-def _choose_draws(is_new: jax.Array, new: Any, old: Any) -> Any:
+def _choose_draws(is_new: np.ndarray, new: Any, old: Any) -> Any:
     """Of two trees with a leading axis of draws, each draw (J,) from one or the other."""
-    return jax.tree.map(lambda one, other: jnp.where(along(is_new, one), one, other), new, old)
+    return jax.tree.map(lambda one, other: np.where(along(is_new, one), one, other), new, old)

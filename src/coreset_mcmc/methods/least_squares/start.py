@@ -1,70 +1,42 @@
 """The hot start of training: from the mode of the full posterior, with the rows that matter.
 
-Damped Newton steps find the mode of all rows, from that of a sample if there are very many. There the Laplace
-approximation gives the chains their starts and their shape; rows of the coreset are chosen by how much they matter
-(:mod:`coreset_mcmc.methods.least_squares.influence`), and with many rows control variates are prepared that stand in
-for passes over all of them (:mod:`coreset_mcmc.methods.least_squares.taylor`).
+Damped Newton steps find the mode of all rows, from that of a sample if there are very many: each is a pass over the
+rows. There the Laplace approximation gives the chains their starts and their shape; rows of the coreset are chosen by
+how much they matter (:mod:`coreset_mcmc.methods.least_squares.scores`), and with many rows control variates are
+prepared that stand in for passes over all of them (:mod:`coreset_mcmc.methods.least_squares.taylor`). Both samples come
+from one more pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 
-from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.data.sample import UniformSample
-from coreset_mcmc.data.shuffle import without_replacement
-from coreset_mcmc.methods.least_squares.influence import NUM_INFLUENCE_DRAWS, influences
-from coreset_mcmc.methods.least_squares.row_sampling import RowSample, sample_rows
-from coreset_mcmc.methods.least_squares.taylor import (
-    NUM_SCORING_DRAWS,
-    TaylorSums,
-    num_scoring_evaluations,
-    remainder_scores,
-    taylor_sums,
-)
-from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState, approximation_at, find_mode
+from coreset_mcmc.core.randomness import generator_of
+from coreset_mcmc.core.status import Status
+from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
+from coreset_mcmc.methods.least_squares.scores import Scores, num_influence_draws, num_remainder_draws
+from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, in_phase, nothing_learned
+from coreset_mcmc.methods.least_squares.taylor import TaylorSums
+from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
+from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
 WIDENING = 1.5
 """Standard deviations of the draws of the first window, in those of the Laplace approximation."""
 
-SAMPLE_SEED = 0
-"""Chooses the rows on which the search for the mode begins; the mode of all rows does not depend on them."""
-
-SAMPLE_MODE_ROWS = 1_000_000
-"""From so many rows on the search for the mode begins on a sample; below, compiling that takes longer than it saves."""
-
 SMALL_DATA = 4
-"""Control variates are used from this many times the rows of their sample."""
+"""Control variates are used from this many times the rows of their sample, and so is the mode of a sample."""
 
-TOLERANCE = 1e-3
-"""Distance to the mode, in posterior standard deviations, at which the search ends."""
+TOLERANCE = 0.1
+"""Distance to the mode, in posterior standard deviations, at which the search ends.
 
-
-class ChosenRows(NamedTuple):
-    """Rows of the coreset, and the weights that they start with."""
-
-    indices: jax.Array
-    rows: Batch
-    weights: jax.Array
-
-
-class Start(NamedTuple):
-    """What is known at the mode."""
-
-    positions: Position
-    """Draws of the Laplace approximation, one for each chain."""
-    scale: jax.Array
-    """A factor (d, d) of its covariance."""
-    chosen: ChosenRows | None
-    taylor: TaylorSums | None
-    num_evaluations: int
+Expansions are made where the last derivatives were evaluated; the Gaussian has its mean a last step ahead.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,56 +58,94 @@ class ModeStart:
 
     def begins_on_sample(self, problem: Problem) -> bool:
         """Whether there are so many rows that even the search for the mode begins on few of them."""
-        return self.samples_rows(problem) and problem.data.size >= SAMPLE_MODE_ROWS
+        return problem.data.size >= SMALL_DATA * len(problem.passes.resident.indices)
 
-    def from_sample(self, search: NewtonSearchState, problem: Problem) -> tuple[NewtonSearchState, jax.Array]:
-        """A search on all rows that begins at the mode of the sample, or at the given start if it has none."""
-        assert self.subsample_size is not None
-        chosen = without_replacement(jax.random.key(SAMPLE_SEED), problem.data.size, self.subsample_size)
-        sample = UniformSample(ArrayData(problem.data.take(chosen)), problem.data.size)
-        found, info = find_mode(replace(problem, data=sample), self.search, search)
-        start = jnp.where(found.has_converged, found.position, ravel_pytree(problem.position)[0])
-        return self.search.init(problem, start), info.num_evaluations
+    def sample_mode_step(self, state: LeastSquaresState, problem: Problem) -> Stepped:
+        """A search on all rows begins at the mode of the sample, or at the given start if it has none."""
+        resident = problem.passes.resident
+        factor = problem.data.size / len(resident.indices)
+        few = problem.passes.weighted(resident.rows, np.full(len(resident.indices), factor))
+        start = flat_position(problem.position)
+        found, info = replace(posterior_of(problem), rows=few).find_mode(self.search, start)
+        at = approximation_at(found).mean if found.has_converged else start
+        moved = in_phase(state, Phase.MODE)._replace(search=self.search.begin(at))
+        return moved, nothing_learned(moved, np.inf, int(info.num_evaluations))
+
+    def newton_step(self, state: LeastSquaresState, problem: Problem) -> Stepped:
+        """One step to the mode; without a mode the start is a cold one."""
+        assert state.search is not None
+        search, info = posterior_of(problem).newton_step(self.search, state.search)
+        has_failed = int(info.status) != Status.OK.value or search.iteration >= self.max_newton_steps
+        after = Phase.SCORES if search.has_converged else Phase.COLD_ROUNDS if has_failed else Phase.MODE
+        moved = in_phase(state, after)._replace(search=search)
+        return moved, nothing_learned(moved, float(info.newton_decrement), int(info.num_evaluations))
 
     def no_taylor(self, problem: Problem) -> TaylorSums:
         """Something of the shape of control variates."""
-        flat = ravel_pytree(problem.position)[0]
-        rows = problem.data.take(jnp.zeros(self.subsample_size, jnp.int32))
-        nothing = jnp.zeros((flat.size, flat.size))
-        return TaylorSums(flat, jnp.zeros_like(flat), nothing, rows, jnp.ones(self.subsample_size))
+        assert self.subsample_size is not None
+        flat, count = flat_position(problem.position), self.subsample_size
+        rows = jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape[1:]), leaf.dtype), problem.data.types(count))
+        return TaylorSums(flat, np.zeros_like(flat), np.zeros((flat.size, flat.size)), rows, np.ones(count))
 
-    def at_the_mode(self, key: Key, search: NewtonSearchState, problem: Problem) -> Start:
-        """Starts, shape, rows and control variates, once the search has converged."""
-        gaussian = approximation_at(search)
-        noise_key, row_key = jax.random.split(key)
-        num_positions = max(self.num_chains, NUM_SCORING_DRAWS, NUM_INFLUENCE_DRAWS)
-        noise = jax.random.normal(noise_key, (num_positions, gaussian.mean.shape[0]))
-        positions = jax.vmap(ravel_pytree(problem.position)[1])(gaussian.draws(noise))
-        scores, counts, num_evaluations = [], [], 0
-        if self.chooses_rows:
-            some = jax.tree.map(lambda leaf: leaf[:NUM_INFLUENCE_DRAWS], positions)
-            scores.append(influences(problem, some))
-            counts.append(problem.coreset_size)
-            num_evaluations += NUM_INFLUENCE_DRAWS * problem.data.size
-        if self.samples_rows(problem):
-            assert self.subsample_size is not None
-            scoring = WIDENING * noise[:NUM_SCORING_DRAWS] @ gaussian.scale_factor.T
-            scores.append(remainder_scores(problem, gaussian.mean, scoring))
-            counts.append(self.subsample_size)
-            num_evaluations += num_scoring_evaluations(problem.data.size)
-        samples = sample_rows(row_key, scores, counts) if scores else []
-        starts = jax.tree.map(lambda leaf: leaf[: self.num_chains], positions)
-        return Start(
-            positions=starts,
-            scale=gaussian.scale_factor,
-            chosen=_chosen(problem, samples[0]) if self.chooses_rows else None,
-            taylor=taylor_sums(problem, gaussian.mean, search.derivatives, samples[-1])
-            if self.samples_rows(problem)
-            else None,
-            num_evaluations=num_evaluations,
+    def scores_task(self, problem: Problem) -> Scores:
+        return Scores(
+            problem.model, posterior_of(problem).unravel, self.chooses_rows, self.samples_rows(problem)
         )
 
+    def scores_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
+        """Starts, shape, rows and control variates, once the search has converged."""
+        assert state.search is not None
+        gaussian, generator = approximation_at(state.search), generator_of(key)
+        size, num_coordinates = problem.data.size, gaussian.mean.size
+        noise = generator.normal(size=(max(self.num_chains, num_influence_draws(size)), num_coordinates))
+        flat = gaussian.draws(noise)
+        moved = in_phase(state, Phase.ROUNDS)._replace(
+            best_positions=positions_of(problem.position, flat[: self.num_chains]),
+            scale=np.asarray(gaussian.scale_factor),
+            is_first=np.asarray(True),
+        )
+        counts = [problem.coreset_size] if self.chooses_rows else []
+        counts += [self.subsample_size] if self.samples_rows(problem) and self.subsample_size else []
+        if not counts:
+            return moved, nothing_learned(moved, np.nan, 0)
+        centre, task = state.search.position, self.scores_task(problem)
+        widened = WIDENING * generator.normal(size=(num_remainder_draws(size), num_coordinates))
+        samples = sample_by_scores(
+            problem.passes,
+            task,
+            (flat[: num_influence_draws(size)], centre, gaussian.draws(widened) - centre),
+            counts,
+            seed=int(generator.integers(2**63)),
+            uniform_rows=problem.passes.resident.rows,
+            description="choosing rows",
+        )
+        if self.chooses_rows:
+            chosen = samples[0]
+            weights = 1.0 / chosen.probabilities
+            moved = moved._replace(indices=chosen.indices, rows=chosen.rows, weights=weights, best_weights=weights)
+        if self.samples_rows(problem):
+            moved = moved._replace(taylor=taylor_at(problem, state.search.position, state.search.derivatives, samples[-1]))
+        return moved, nothing_learned(moved, np.nan, task.num_evaluations(size))
 
-def _chosen(problem: Problem, sample: RowSample) -> ChosenRows:
-    indices = sample.indices.astype(problem.indices.dtype)
-    return ChosenRows(indices, problem.data.take(indices), 1.0 / sample.probabilities)
+
+def taylor_at(problem: Problem, centre: np.ndarray, full: Any, sample: RowSample) -> TaylorSums:
+    """Expand at ``centre``, where the full log-density has the derivatives ``full``.
+
+    The prior is part of both derivatives, so that it cancels.
+    """
+    few = problem.passes.weighted(sample.rows, 1.0 / sample.probabilities)
+    own = replace(posterior_of(problem), rows=few).derivatives(centre, "control variates")
+    return TaylorSums(
+        centre, full.gradient - own.gradient, full.hessian - own.hessian, sample.rows, sample.probabilities
+    )
+
+
+def positions_of(position: Position, flat: np.ndarray) -> Position:
+    """Flat positions (K, d) as a tree like ``position`` with a leading axis, on the host."""
+    leaves, structure = jax.tree.flatten(position)
+    places = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
+    parts = [
+        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.result_type(leaf))
+        for leaf, first, last in zip(leaves, places[:-1], places[1:], strict=True)
+    ]
+    return jax.tree.unflatten(structure, parts)

@@ -1,11 +1,10 @@
-"""What training by least squares carries from step to step, and what it reports."""
+"""What training by least squares carries from step to step, and what it reports: all of it NumPy arrays."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.equations import Window
@@ -16,71 +15,76 @@ from coreset_mcmc.posterior.newton import NewtonSearchState
 class Phase:
     """What a step of training does."""
 
-    SAMPLE_MODE, MODE, COLD_ROUNDS, ROUNDS, EXCHANGE = range(5)
-    """Find the mode of a sample; one Newton step to that of all rows; a round by slice sampling, or a kernel of the
-    user's; a round from a hot start; an exchange of rows.
+    SAMPLE_MODE, MODE, SCORES, COLD_ROUNDS, ROUNDS, EXCHANGE = range(6)
+    """Find the mode of a sample; one Newton step to that of all rows; choose rows at the mode; a round by slice
+    sampling, or a kernel of the user's; a round from a hot start; an exchange of rows.
     """
 
 
 class LeastSquaresState(NamedTuple):
     """The minimum that the next round needs."""
 
-    phase: jax.Array
+    phase: np.ndarray
     search: NewtonSearchState | None
     """The Newton search of a hot start."""
     taylor: TaylorSums | None
     """The control variates, if there are rows enough for them; of no use before the mode is found."""
-    indices: jax.Array
-    """Row numbers of the coreset (M,)."""
+    indices: np.ndarray
+    """Row numbers of the coreset (M,), 64-bit."""
     rows: Batch
     """The rows themselves."""
-    weights: jax.Array
+    weights: np.ndarray
     """To be tried in the next round."""
-    best_weights: jax.Array
-    best_estimate: jax.Array
+    best_weights: np.ndarray
+    best_estimate: np.ndarray
     best_positions: Position
     """Where the chains were under the best weights; each round starts there."""
     best_window: Window
     best_draws: Position
     """The draws behind it, with a leading axis (J, ...)."""
-    scale: jax.Array
+    scale: np.ndarray
     """A factor (d, d) of the covariance of the best window, which shapes whatever moves the chains."""
-    damping: jax.Array
-    round: jax.Array
-    num_poor: jax.Array
+    damping: np.ndarray
+    round: np.ndarray
+    num_poor: np.ndarray
     """Rounds in a row that brought the estimate down too little."""
-    is_first: jax.Array
+    is_first: np.ndarray
     """Whether the next window is the first of a hot start."""
-    done: jax.Array
+    done: np.ndarray
 
 
 class LeastSquaresInfo(NamedTuple):
     """What one step of training reports."""
 
-    kl_estimate: jax.Array
+    kl_estimate: np.ndarray
     """Half the variance of T - L w over fresh draws of the weights tried; NaN in a step that judges none."""
-    best_estimate: jax.Array
-    weight_change: jax.Array
+    best_estimate: np.ndarray
+    weight_change: np.ndarray
     """How far the solve moved the weights, as a share of their size; NaN in a step without one."""
-    damping: jax.Array
-    newton_decrement: jax.Array
+    damping: np.ndarray
+    newton_decrement: np.ndarray
     """Distance to the mode of all rows; infinite while only that of a sample is known, NaN after the search."""
-    num_evaluations: jax.Array
-    status: jax.Array
+    num_evaluations: np.ndarray
+    status: np.ndarray
 
 
 Stepped = tuple[LeastSquaresState, LeastSquaresInfo]
 """What every step of training returns."""
 
 
-def nothing_learned(state: LeastSquaresState, decrement: jax.Array, num_evaluations: jax.Array) -> LeastSquaresInfo:
+def in_phase(state: LeastSquaresState, phase: int) -> LeastSquaresState:
+    """The same state, before a step of another kind."""
+    return state._replace(phase=np.asarray(phase, np.int32))
+
+
+def nothing_learned(state: LeastSquaresState, decrement: float, num_evaluations: int) -> LeastSquaresInfo:
     """The info of a step that tried no weights."""
     return LeastSquaresInfo(
-        kl_estimate=jnp.asarray(jnp.nan),
-        best_estimate=state.best_estimate,
-        weight_change=jnp.asarray(jnp.nan),
-        damping=state.damping,
-        newton_decrement=decrement,
-        num_evaluations=num_evaluations,
-        status=jnp.zeros((), jnp.int32),
+        kl_estimate=np.asarray(np.nan),
+        best_estimate=np.asarray(state.best_estimate),
+        weight_change=np.asarray(np.nan),
+        damping=np.asarray(state.damping),
+        newton_decrement=np.asarray(decrement, np.float64),
+        num_evaluations=np.asarray(num_evaluations, np.int64),
+        status=np.zeros((), np.int32),
     )

@@ -10,7 +10,7 @@ sum over all rows can be estimated from S of them with an error of order (N S)^-
 then costs S rows instead of N.
 
 The S rows are drawn without replacement by their remainders at a few draws of the Laplace approximation, found in one
-pass (:mod:`coreset_mcmc.methods.least_squares.row_sampling`). Rare rows that matter (the few positives of a logistic
+pass (:mod:`coreset_mcmc.methods.least_squares.scores`, :mod:`coreset_mcmc.data.one_pass_sample`). Rare rows that matter (the few positives of a logistic
 regression) are then in the sample for sure and add no error, and the standard error says honestly when the expansion is
 no good. With factors f_s = 1 / pi_s the estimate of the whole sum is
 
@@ -33,13 +33,8 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.trees import flattened
 from coreset_mcmc.core.types import Batch, Position, pytree
 from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.methods.least_squares.row_sampling import RowSample
 from coreset_mcmc.methods.sums import DataSums, centred, log_likelihood_matrix
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.full import Derivatives
-from coreset_mcmc.posterior.problem import Problem
-
-NUM_SCORING_DRAWS = 8
 
 NUM_VARIANCE_DRAWS = 16
 """Evenly spaced positions at which the variance of a window's sums is estimated; it takes derivatives of each row."""
@@ -110,44 +105,3 @@ def row_remainders(
 
     result: jax.Array = jax.lax.map(of_one, delta)
     return result
-
-
-def remainder_scores(problem: Problem, centre: jax.Array, delta: jax.Array) -> jax.Array:
-    """Root mean squares (N,) of each row's remainder over displacements (K, d) from the centre."""
-    unravel = ravel_pytree(problem.position)[1]
-
-    def score(batch: Batch) -> jax.Array:
-        remainders = row_remainders(problem.model, unravel, centre, batch, delta)
-        return jnp.sqrt(jnp.mean(remainders**2, axis=0))
-
-    return problem.data.map_over_rows(score)
-
-
-def taylor_sums(problem: Problem, centre: jax.Array, full: Derivatives, sample: RowSample) -> TaylorSums:
-    """Expand at ``centre``, where the full log-density has the derivatives ``full``."""
-    rows = problem.data.take(sample.indices)
-    unravel = ravel_pytree(problem.position)[1]
-    gradient, hessian = _derivatives_of_the_sample(problem.model, unravel, centre, rows, sample)
-    return TaylorSums(centre, full.gradient - gradient, full.hessian - hessian, rows, sample.probabilities)
-
-
-def _derivatives_of_the_sample(
-    model: Model, unravel: Callable[[jax.Array], Position], centre: jax.Array, rows: Batch, sample: RowSample
-) -> tuple[jax.Array, jax.Array]:
-    """Gradient and Hessian at the centre of the log-density of which the weighted sample is the likelihood.
-
-    The prior is part of it, as it is part of the derivatives of the full log-density, so that it cancels.
-    """
-
-    def log_density(flat: jax.Array) -> jax.Array:
-        position = unravel(flat)
-        return model.log_prior(position) + jnp.sum(model.log_likelihood(position, rows) / sample.probabilities)
-
-    gradient = jax.grad(log_density)
-    hessian, value = jax.jacfwd(lambda flat: (gradient(flat), gradient(flat)), has_aux=True)(centre)
-    return value, hessian
-
-
-def num_scoring_evaluations(size: int) -> int:
-    """What finding the probabilities costs."""
-    return size * NUM_SCORING_DRAWS * EVALUATIONS_PER_REMAINDER

@@ -1,0 +1,107 @@
+"""The full posterior by passes over rows that may be anywhere: derivatives at one position, the mode.
+
+What is compiled are small programs for a leaf of rows; the search itself is a few lines of NumPy between passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coreset_mcmc.core.trees import dimension
+from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.task import RowFunction
+from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.full import Derivatives, to_second_order
+from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState
+from coreset_mcmc.posterior.problem import Problem
+
+Unravel = Callable[[jax.Array], Position]
+"""From a flat position back to its tree; equal for trees of the same shape."""
+
+
+@dataclass(frozen=True)
+class _RowDerivatives:
+    """Value, gradient and Hessian of the weighted log-likelihood of a block."""
+
+    model: Model
+    unravel: Unravel
+
+    def __call__(self, batch: Batch, weights: jax.Array, flat: jax.Array) -> Derivatives:
+        def weighted(at: jax.Array) -> jax.Array:
+            values = self.model.log_likelihood(self.unravel(at), batch)
+            return jnp.sum(jnp.where(weights != 0, weights * values, 0.0))
+
+        return to_second_order(weighted, flat)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _prior_derivatives(model: Model, unravel: Unravel, flat: jax.Array) -> Derivatives:
+    return to_second_order(lambda at: model.log_prior(unravel(at)), flat)
+
+
+@dataclass(frozen=True)
+class FullPosterior:
+    """A model and all its rows; the structure of positions is that of ``position``."""
+
+    model: Model
+    rows: Rows
+    position: Position
+
+    @property
+    def unravel(self) -> Unravel:
+        result: Unravel = ravel_pytree(self.position)[1]
+        return result
+
+    @property
+    def row_derivatives(self) -> RowFunction:
+        """The likelihood's part of :meth:`derivatives`: a function of rows, their weights and a flat position."""
+        return _RowDerivatives(self.model, self.unravel)
+
+    def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
+        """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""
+        prior = jax.tree.map(np.asarray, _prior_derivatives(self.model, self.unravel, flat))
+        likelihood = self.rows.sum(self.row_derivatives, flat, description=description)
+        total: Derivatives = jax.tree.map(np.add, prior, likelihood)
+        return total._replace(value=np.where(total.value < np.inf, total.value, -np.inf))
+
+    @property
+    def num_derivative_evaluations(self) -> int:
+        """What that costs, in log-likelihoods of single rows: a gradient, and a product for each coordinate."""
+        return self.rows.size * (1 + dimension(self.position))
+
+    def newton_step(
+        self, search: NewtonSearch, state: NewtonSearchState, description: str = "looking for the mode"
+    ) -> tuple[NewtonSearchState, NewtonSearchInfo]:
+        """One step of a search that began at a NumPy array: one pass."""
+        candidate = search.propose(state)
+        with np.errstate(all="ignore"):
+            moved, info = search.judge(state, candidate, self.derivatives(candidate, description))
+        return moved, info._replace(num_evaluations=np.int64(self.num_derivative_evaluations))
+
+    def find_mode(self, search: NewtonSearch, start: np.ndarray) -> tuple[NewtonSearchState, NewtonSearchInfo]:
+        """Steps until the mode is found or the search fails; the info counts all evaluations."""
+        state, num_evaluations = search.begin(start), 0
+        while True:
+            state, info = self.newton_step(search, state)
+            num_evaluations += int(info.num_evaluations)
+            if state.has_converged or info.status:
+                return state, info._replace(num_evaluations=np.int64(num_evaluations))
+
+
+def flat_position(position: Position) -> np.ndarray:
+    """A position as one NumPy array."""
+    leaves = [np.asarray(leaf, np.float64).reshape(-1) for leaf in jax.tree.leaves(position)]
+    return np.concatenate(leaves) if leaves else np.zeros(0)
+
+
+def posterior_of(problem: Problem) -> FullPosterior:
+    """That of a problem whose data are rows to be passed over."""
+    return FullPosterior(problem.model, problem.passes, problem.position)
