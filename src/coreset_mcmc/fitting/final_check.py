@@ -17,7 +17,7 @@ from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.at_positions import summed_differences
 from coreset_mcmc.posterior.target import CoresetTarget
 
-FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 25, 200, 50_000_000
+FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = 32, 200, 50_000_000
 """Draws in the estimate; each costs an evaluation of all rows, so there are fewer with very many rows."""
 
 

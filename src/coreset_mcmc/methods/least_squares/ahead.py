@@ -11,7 +11,7 @@ import numpy as np
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.data.task import trace_for_each_row, trace_summed
-from coreset_mcmc.methods.least_squares.equations import Window, solve, trace_measure
+from coreset_mcmc.methods.least_squares.equations import trace_measure, trace_solve
 from coreset_mcmc.methods.least_squares.rounds import Rounds
 from coreset_mcmc.methods.least_squares.scores import num_influence_draws, num_remainder_draws
 from coreset_mcmc.methods.least_squares.start import ModeStart
@@ -44,8 +44,7 @@ def programs_ahead(method: Any, start: ModeStart, rounds: Rounds, problem: Probl
     taylor = start.no_taylor(problem) if method.samples_rows(problem) else None
     yield compiler(trace_measure(problem.model, taylor, draws, problem.rows))
     weights = np.zeros(problem.coreset_size)
-    both = Window(np.zeros((2 * num_draws, problem.coreset_size)), np.zeros(2 * num_draws))
-    yield compiler(solve.trace(both, weights, np.float64(0.1)))
+    yield compiler(trace_solve(2 * num_draws, problem.coreset_size))
     positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: rounds.num_chains], problem.initial_positions)
     drawing = rounds.drawing(Phase.ROUNDS)
     yield compiler(drawing.trace(jax.random.key(0), problem.target(weights), positions, np.eye(count)))

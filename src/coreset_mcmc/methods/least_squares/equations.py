@@ -13,13 +13,14 @@ rows where control variates are good enough.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.trees import num_positions
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.nonnegative import Solution, nonnegative_ridge
@@ -50,12 +51,10 @@ class Measured(NamedTuple):
     num_evaluations: int
 
 
-@partial(jax.jit, static_argnums=0)
 def _values(model: Model, positions: Position, rows: Batch) -> jax.Array:
     return centred(log_likelihood_matrix(model, positions, rows))
 
 
-@partial(jax.jit, static_argnums=0)
 def _values_and_sums(
     model: Model, taylor: TaylorSums, positions: Position, rows: Batch
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -65,14 +64,20 @@ def _values_and_sums(
 
 def values_at(model: Model, positions: Position, rows: Batch) -> np.ndarray:
     """Log-likelihoods (J, M) of a few rows, centred over the positions."""
-    return np.asarray(_values(model, positions, rows))
+    return np.asarray(_compiled(_values, 0)(model, positions, rows))
+
+
+@cache
+def _compiled(function: Callable[..., Any], *static: int) -> Any:
+    """These run once in a round: compiled soon rather than fast."""
+    return jax.jit(function, static_argnums=static, compiler_options=quick_compilation(1) or None)
 
 
 def trace_measure(model: Model, taylor: TaylorSums | None, positions: Position, rows: Batch) -> Any:
     """The program that :func:`measure` needs, traced."""
     if taylor is None:
-        return _values.trace(model, positions, rows)
-    return _values_and_sums.trace(model, taylor, positions, rows)
+        return _compiled(_values, 0).trace(model, positions, rows)
+    return _compiled(_values_and_sums, 0).trace(model, taylor, positions, rows)
 
 
 def measure(
@@ -86,7 +91,7 @@ def measure(
     if taylor is None:
         values = values_at(problem.model, positions, problem.rows)
     else:
-        made = _values_and_sums(problem.model, taylor, positions, problem.rows)
+        made = _compiled(_values_and_sums, 0)(problem.model, taylor, positions, problem.rows)
         values, totals, noise = (np.asarray(part) for part in made)
         num_evaluations = values.size + taylor.num_evaluations(num_draws)
         if noise <= tolerated(Window(values, totals)):
@@ -103,12 +108,22 @@ def half_variance(window: Window, weights: np.ndarray) -> float:
         return float(0.5 * np.var(window.totals - window.values @ weights, ddof=1))
 
 
-@jax.jit
-def solve(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solution:
-    """The weights to be tried next, not too far from the best; those themselves if there is no solution."""
+def _solve(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solution:
     solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
     is_good = jnp.all(jnp.isfinite(solved.weights))
     return Solution(jnp.where(is_good, solved.weights, best_weights), jnp.minimum(solved.ridge, MOST_DAMPING))
+
+
+def solve(window: Window, best_weights: np.ndarray, damping: float) -> Solution:
+    """The weights to be tried next, not too far from the best; those themselves if there is no solution."""
+    solution: Solution = jax.tree.map(np.asarray, _compiled(_solve)(window, best_weights, np.float64(damping)))
+    return solution
+
+
+def trace_solve(num_equations: int, coreset_size: int) -> Any:
+    """The program that :func:`solve` needs, traced."""
+    window = Window(np.zeros((num_equations, coreset_size)), np.zeros(num_equations))
+    return _compiled(_solve).trace(window, np.zeros(coreset_size), np.float64(1.0))
 
 
 def relative_change(new: np.ndarray, old: np.ndarray) -> float:

@@ -60,11 +60,11 @@ def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_secon
     ``is_second`` (J,) marks the draws of the window that may come from another posterior than the rest.
     """
     made = exchange_rows(key, problem, state.best_weights, state.best_window, state.best_draws, is_second)
-    solved = solve(made.window, state.best_weights, np.float64(state.damping))
+    solved = solve(made.window, state.best_weights, float(state.damping))
     moved = in_phase(state, Phase.ROUNDS)._replace(
         indices=made.indices,
         rows=made.rows,
-        weights=np.asarray(solved.weights),
+        weights=solved.weights,
         best_window=made.window,
         damping=np.asarray(solved.ridge),
     )

@@ -190,8 +190,8 @@ def next_weights(state: LeastSquaresState, judgement: Judgement, window: Window)
     if not judgement.is_solving:
         return judgement.best_weights, judgement.damping
     both = Window(*(np.concatenate(pair) for pair in zip(state.best_window, window, strict=True)))
-    solution = solve(both, judgement.best_weights, np.float64(judgement.damping))
-    return np.asarray(solution.weights), float(solution.ridge)
+    solution = solve(both, judgement.best_weights, judgement.damping)
+    return solution.weights, float(solution.ridge)
 
 
 def _next_phase(phase: int, state: LeastSquaresState) -> int:
