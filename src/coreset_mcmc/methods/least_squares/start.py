@@ -145,7 +145,7 @@ def positions_of(position: Position, flat: np.ndarray) -> Position:
     leaves, structure = jax.tree.flatten(position)
     places = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
     parts = [
-        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.result_type(leaf))
+        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.asarray(leaf).dtype)
         for leaf, first, last in zip(leaves, places[:-1], places[1:], strict=True)
     ]
     return jax.tree.unflatten(structure, parts)
