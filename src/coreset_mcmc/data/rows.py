@@ -6,7 +6,7 @@ comes, and what is known without reading (size, schema, fingerprint). Several ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -45,7 +45,12 @@ class Rows:
         self.source = source
         self.engine = engine or Local()
         self.layout = layout or source.layout
+        self.every_row_counts = False
+        """Whether the fingerprint reads every row."""
+        self.memory: dict[Hashable, Any] = {}
+        """What is known about these rows and need not be found again: by a model, say, the mode."""
         self._resident: Resident | None = None
+        self._known: list[Resident] = []
 
     @classmethod
     def of_arrays(cls, arrays: Batch) -> Rows:
@@ -68,8 +73,9 @@ class Rows:
         batch = jax.tree.map(lambda row: jax.ShapeDtypeStruct((length, *row.shape), row.dtype), self.source.schema)
         return Padded(batch, np.zeros(length), np.zeros((), np.int64), np.zeros((), np.int64))
 
-    def fingerprint(self, *, full: bool = False) -> Any:
-        return self.source.fingerprint(full=full)
+    def fingerprint(self) -> Any:
+        """What tells these rows from others."""
+        return self.source.fingerprint(full=self.every_row_counts)
 
     def scan(self, tasks: Sequence[Task], description: str) -> list[Any]:
         """The results of several tasks for all rows, in one pass."""
@@ -118,8 +124,19 @@ class Rows:
             yield part
 
     def take(self, indices: np.ndarray) -> Batch:
-        """The rows at these numbers as NumPy arrays of working types."""
-        return widened(self.source.take(np.asarray(indices)))
+        """The rows at these numbers as NumPy arrays of working types; nothing is read that is in memory already."""
+        indices = np.asarray(indices, np.int64)
+        for known in (*self._known, *([self._resident] if self._resident is not None else [])):
+            places = np.minimum(np.searchsorted(known.indices, indices), max(len(known.indices) - 1, 0))
+            if len(known.indices) and np.array_equal(known.indices[places], indices):
+                return jax.tree.map(lambda leaf, places=places: leaf[places], known.rows)
+        return widened(self.source.take(indices))
+
+    def remember(self, indices: np.ndarray, rows: Batch) -> None:
+        """Keep these rows for :meth:`take`, in place of the ones that were kept last."""
+        order = np.argsort(indices, kind="stable")
+        kept = jax.tree.map(lambda leaf: np.asarray(leaf)[order], rows)
+        self._known = [Resident(np.asarray(indices, np.int64)[order], kept)]
 
     def weighted(self, batch: Batch, weights: np.ndarray) -> Rows:
         """A few rows in memory that count as often as they weigh, for the same compiled programs."""

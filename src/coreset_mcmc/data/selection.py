@@ -29,6 +29,9 @@ class SelectedRows(NamedTuple):
 class Selection(ABC):
     """A rule that picks ``coreset_size`` of ``size`` rows."""
 
+    looks_at_rows: ClassVar[bool] = True
+    """Whether it looks at the rows, which must be in memory then."""
+
     names_rows: ClassVar[bool] = False
     """Whether it names the rows, so that no number is needed and no others can be drawn."""
 
@@ -53,6 +56,8 @@ def _check_size(coreset_size: int | None, size: int) -> int:
 @dataclass(frozen=True)
 class Uniform(Selection):
     """Uniformly without replacement, w = N/M."""
+
+    looks_at_rows = False
 
     def select(self, generator: np.random.Generator, batch: Batch, size: int, coreset_size: int | None) -> SelectedRows:
         del batch
@@ -171,6 +176,7 @@ class Given(Selection):
     weights: Sequence[float] | np.ndarray | None = None
 
     names_rows = True
+    looks_at_rows = False
 
     def select(self, generator: np.random.Generator, batch: Batch, size: int, coreset_size: int | None) -> SelectedRows:
         del generator, batch

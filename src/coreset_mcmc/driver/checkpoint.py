@@ -29,10 +29,13 @@ class Checkpoint:
     Args:
         path: the file; an existing one is resumed.
         seconds: least time between two saves. The end of a run is always saved.
+        every_row: tell the data from others by the bytes of every row; otherwise by their number, their types and a
+            sample of them (for files by names, sizes, times and footers), which takes no pass over the rows.
     """
 
     path: Path | str
     seconds: float = 30.0
+    every_row: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The same settings, data and functions give the same digest in every process, so nothing here may depend on an address
 in memory or on the order of a set. Functions count by their code, so that editing a model is noticed; compiled
-functions, partial ones and methods count by the functions inside them.
+functions, partial ones and methods count by the functions inside them. Rows say themselves what tells them from others.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def describe(value: Any, inside: tuple[int, ...] = ()) -> Any:
 @singledispatch
 def _described(value: Any, within: tuple[int, ...]) -> Any:
     """Whatever has no rule of its own: the function that it wraps, its settings, or what it prints."""
+    if hasattr(type(value), "fingerprint"):
+        return {"rows": describe(value.fingerprint(), within)}
     wrapped = getattr(value, "__wrapped__", None)
     if wrapped is not None:
         return ["wrapped", describe(wrapped, within)]

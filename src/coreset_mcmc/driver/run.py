@@ -23,7 +23,7 @@ from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key
-from coreset_mcmc.core.watching import Stopped, stopped_by
+from coreset_mcmc.core.watching import Stopped, stopped_by, watched_by
 from coreset_mcmc.driver.checkpoint import Checkpoint, Snapshot, load, save
 from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_on_host
 from coreset_mcmc.driver.progress import ProgressBar
@@ -227,7 +227,7 @@ def run(
         reason = "total reached"
         length = 1
         last_save = time.perf_counter()
-        with _interruptions() as interrupted, stopped_by(interrupted):
+        with _interruptions() as interrupted, stopped_by(interrupted), watched_by(bar.passing):
             while history.num_steps < num_steps and not bool(state.done):
                 programs.prepare(state)
                 began = time.perf_counter()

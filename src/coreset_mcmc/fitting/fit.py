@@ -19,6 +19,7 @@ from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
+from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.run import Callback
 from coreset_mcmc.fitting.auto_size import fit_growing
 from coreset_mcmc.fitting.pipeline import fit_once
@@ -49,7 +50,7 @@ def fit(
     dims: Mapping[str, Any] | None = None,
     coords: Mapping[str, Any] | None = None,
     var_names: Sequence[str] | str | None = None,
-    checkpoint: Path | str | None = None,
+    checkpoint: Checkpoint | Path | str | None = None,
     callbacks: Sequence[Callback] = (),
     engine: Engine | None = None,
 ) -> Fit:
@@ -78,7 +79,8 @@ def fit(
             some or all of its parameters by name, on their own scale.
         dims, coords: names of dimensions and their labels, as in ArviZ, beside those of the model.
         var_names: what the group ``posterior`` keeps; "~name" keeps all but that one.
-        checkpoint: a folder; the run saves itself there, and the same call resumes from there.
+        checkpoint: a folder; the run saves itself there, and the same call resumes from there. A
+            :class:`Checkpoint` says more, such as whether every row is compared with those of the first call.
         callbacks: called after each chunk of training; returning True ends training.
         engine: who passes over the rows: by default this process; :class:`Dask` or :class:`Ray` for a cluster.
 

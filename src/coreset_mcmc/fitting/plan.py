@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.data.selection import SelectedRows, Uniform
 from coreset_mcmc.driver.cost import Cost
@@ -40,15 +41,26 @@ class Plan(NamedTuple):
 
 
 def select(request: Request, reading: Reading) -> SelectedRows:
-    """The rows that training starts from."""
+    """The rows that training starts from: by default uniform ones, of those that are in memory anyway."""
     if not reading.method.uses_coreset_rows:
         return NO_ROWS
     assert request.coreset_size != "auto", "resolved before"
     count = request.coreset_size
     if count is None and not request.names_rows:
         count = min(max(DEFAULT_CORESET_SIZE, rows_called_for(reading.positions)), reading.rows.size)
+    generator, size = np.random.default_rng(request.random_seed), reading.rows.size
+    resident = reading.rows.resident.indices
+    if request.selection is None and count is not None and count <= len(resident):
+        return SelectedRows(resident[generator.choice(len(resident), count, replace=False)], np.full(count, size / count))
     rule = request.selection or Uniform()
-    return rule.select(np.random.default_rng(request.random_seed), reading.batch, reading.rows.size, count)
+    require(
+        reading.batch is not None or not rule.looks_at_rows,
+        "selection",
+        got=f"{type(rule).__name__}, which looks at all rows at once, and rows that are not in memory",
+        expected="a rule that does not look, such as cm.selection.Uniform()",
+        fix="Leave selection out: rows are then chosen by how much they matter, rare outcomes included.",
+    )
+    return rule.select(generator, reading.batch, size, count)
 
 
 def rows_called_for(starts: Position) -> int:

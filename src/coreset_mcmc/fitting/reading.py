@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 
 from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.convert import to_batch, to_rows
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
@@ -31,8 +32,8 @@ class Reading(NamedTuple):
 
     model: Model
     """Bound to its data."""
-    batch: Batch
-    """The user's rows as they are."""
+    batch: Batch | None
+    """The user's rows as they are, if they are in memory."""
     rows: Rows
     """The same, to be passed over."""
     positions: Position
@@ -47,7 +48,8 @@ def read(request: Request) -> Reading:
     keys = Keys(*jax.random.split(jax.random.key(request.random_seed, impl="threefry2x32"), 4))
     rows = to_rows(request.data, request.engine)
     batch = rows.source.whole()
-    model = bound(request.model, batch if batch is not None else rows)
+    rows.every_row_counts = isinstance(request.checkpoint, Checkpoint) and request.checkpoint.every_row
+    model = bound(request.model, rows)
     num_starts = max(request.chains, method.num_chains)
     positions = starting_positions(model, keys.start, num_starts, request.initvals)
     check_model(model, rows, positions)

@@ -11,6 +11,7 @@ from coreset_mcmc.core.errors import require, require_count, require_positive
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.selection import Selection
+from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.run import Callback
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
@@ -40,7 +41,7 @@ class Request:
     dims: Mapping[str, Any] | None
     coords: Mapping[str, Any] | None
     var_names: Sequence[str] | str | None
-    checkpoint: Path | str | None
+    checkpoint: Checkpoint | Path | str | None
     callbacks: Sequence[Callback]
     engine: Engine | None = None
 

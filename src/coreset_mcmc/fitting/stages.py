@@ -101,7 +101,8 @@ def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sa
 
 
 def _folder(request: Request) -> Path | None:
-    return Path(request.checkpoint) if request.checkpoint is not None else None
+    given = request.checkpoint.path if isinstance(request.checkpoint, Checkpoint) else request.checkpoint
+    return Path(given) if given is not None else None
 
 
 def _kept(sampling: Run, tune: int) -> Any:

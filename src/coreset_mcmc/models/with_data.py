@@ -8,7 +8,11 @@ import numpy as np
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import double_precision
-from coreset_mcmc.data import to_batch
+from coreset_mcmc.core.types import Batch
+from coreset_mcmc.data.convert import to_batch
+from coreset_mcmc.data.leaf import widened
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.source import Source
 from coreset_mcmc.models.model import Model
 
 
@@ -24,7 +28,16 @@ def bound(model: Model, data: Any) -> Model:
         expected="data, which tell how many parameters there are",
         fix="Pass the data, too.",
     )
-    return model.bind(to_batch(data))
+    return model.bind(_some_rows(data))
+
+
+def _some_rows(data: Any) -> Batch:
+    """All rows that are in memory, or the first of those that are not: models learn shapes from them, not numbers."""
+    source = data.source if isinstance(data, Rows) else data
+    if not isinstance(source, Source):
+        return to_batch(data)
+    whole = source.whole()
+    return widened(source.read(*source.layout.rows_of_leaf(0))) if whole is None else whole
 
 
 def observed_of(model: Model, rows: Any) -> dict[str, np.ndarray]:

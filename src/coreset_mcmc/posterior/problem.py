@@ -102,6 +102,9 @@ def check_model(model: Model, rows: Rows, positions: Position) -> None:
 
     One pass over the rows.
     """
+    checked = "checked", model, b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(positions))
+    if checked in rows.memory:
+        return
     position = jax.tree.map(lambda leaf: leaf[0], positions)
     for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
         require(
@@ -126,6 +129,7 @@ def check_model(model: Model, rows: Rows, positions: Position) -> None:
         model.check_data(whole)
     _check_start_values(model, rows, positions)
     _check_rows(model, rows.resident.rows if whole is None else whole, position)
+    rows.memory[checked] = True
 
 
 def _shape_of(function: Any, arguments: tuple[Any, ...], subject: str, fix: str) -> tuple[int, ...]:

@@ -232,6 +232,7 @@ class LeastSquares(MovesByKernel):
 
     def finish(self, state: LeastSquaresState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
         problem = replace(problem, indices=state.indices, rows=state.rows)
+        problem.passes.remember(state.indices, state.rows)
         coreset = SelectedRows(np.asarray(state.indices), np.asarray(state.best_weights))
         if kernel is None and self.samples_by_trajectories(problem):
             return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)

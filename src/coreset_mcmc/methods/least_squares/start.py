@@ -9,6 +9,7 @@ from one more pass.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,6 +59,8 @@ class ModeStart:
 
     def begins_on_sample(self, problem: Problem) -> bool:
         """Whether there are so many rows that even the search for the mode begins on few of them."""
+        if self._memory(problem) in problem.passes.memory:
+            return False
         return problem.data.size >= SMALL_DATA * len(problem.passes.resident.indices)
 
     def sample_mode_step(self, state: LeastSquaresState, problem: Problem) -> Stepped:
@@ -74,11 +77,21 @@ class ModeStart:
     def newton_step(self, state: LeastSquaresState, problem: Problem) -> Stepped:
         """One step to the mode; without a mode the start is a cold one."""
         assert state.search is not None
+        known = problem.passes.memory.get(self._memory(problem))
+        if known is not None:
+            moved = in_phase(state, Phase.SCORES)._replace(search=known)
+            return moved, nothing_learned(moved, 0.0, 0)
         search, info = posterior_of(problem).newton_step(self.search, state.search)
+        if search.has_converged:
+            problem.passes.memory[self._memory(problem)] = search
         has_failed = int(info.status) != Status.OK.value or search.iteration >= self.max_newton_steps
         after = Phase.SCORES if search.has_converged else Phase.COLD_ROUNDS if has_failed else Phase.MODE
         moved = in_phase(state, after)._replace(search=search)
         return moved, nothing_learned(moved, float(info.newton_decrement), int(info.num_evaluations))
+
+    def _memory(self, problem: Problem) -> Hashable:
+        """Under what the mode is remembered: it follows from the model and from where the search began."""
+        return "mode", problem.model, flat_position(problem.position).tobytes()
 
     def no_taylor(self, problem: Problem) -> TaylorSums:
         """Something of the shape of control variates."""
