@@ -6,12 +6,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.scans.names import below, is_hidden, natural_key, translated
+from coreset_mcmc.scans.retries import with_retries
 from coreset_mcmc.scans.stores import Entry, Store, split_address, store_of
 
 PARTITION = re.compile(r"[^=/]+=[^/]*")
@@ -30,12 +32,9 @@ class Place:
     """Without keys and options."""
 
     def files(self, kind: str, suffixes: Sequence[str]) -> list[Entry]:
-        """The files as they are now."""
+        """The files of a pattern or folder as they are now."""
         if self.pattern:
             return self._matching()
-        (entry,) = self.store.entries([self.base])
-        if entry is not None:
-            return [entry]
         require(
             self.store.is_folder(self.base),
             f"scan {self.shown}",
@@ -47,18 +46,18 @@ class Place:
 
     def _matching(self) -> list[Entry]:
         deep = "/" in self.pattern or "**" in self.pattern
-        pattern = re.compile(_translated(self.pattern), re.DOTALL)
+        pattern = re.compile(translated(self.pattern), re.DOTALL)
         return [
             entry
             for entry in self.store.under(self.base, recursive=deep)
-            if pattern.fullmatch(name := _below(self.base, entry.path)) and not _is_hidden(name)
+            if pattern.fullmatch(name := below(self.base, entry.path)) and not is_hidden(name)
         ]
 
     def _in_folder(self, kind: str, suffixes: Sequence[str]) -> list[Entry]:
         visible = [
             (name, entry)
             for entry in self.store.under(self.base, recursive=True)
-            if not _is_hidden(name := _below(self.base, entry.path))
+            if not is_hidden(name := below(self.base, entry.path))
         ]
         found = [(name, entry) for name, entry in visible if name.lower().endswith(tuple(suffixes))]
         require(
@@ -93,6 +92,8 @@ class Places:
     places: tuple[Place, ...]
     kind: str
     suffixes: tuple[str, ...]
+    root: str
+    """The folder that names of files are relative to."""
 
     @property
     def store(self) -> Store:
@@ -105,21 +106,17 @@ class Places:
 
     def look(self) -> list[Entry]:
         """All files as they are now, in natural order: part-2 before part-10."""
-        entries = [entry for place in self.places for entry in place.files(self.kind, self.suffixes)]
-        return sorted(entries, key=lambda entry: _natural(entry.path))
-
-    @cached_property
-    def root(self) -> str:
-        """The folder that names of files are relative to."""
-        tops = [
-            place.base if place.pattern or self.store.is_folder(place.base) else place.base.rpartition("/")[0]
-            for place in self.places
-        ]
-        return os.path.commonpath(tops) if len(set(tops)) > 1 else tops[0]
+        plain = [place.base for place in self.places if not place.pattern]
+        files = dict(zip(plain, self.store.entries(plain), strict=True))
+        entries: list[Entry] = []
+        for place in self.places:
+            known = files.get(place.base) if not place.pattern else None
+            entries += [known] if known else place.files(self.kind, self.suffixes)
+        return sorted(entries, key=lambda entry: natural_key(entry.path))
 
     def name(self, path: str) -> str:
         """A file as messages call it."""
-        return _below(self.root, path)
+        return below(self.root, path)
 
 
 def find(
@@ -136,7 +133,6 @@ def find(
         fix="Pass text or a pathlib.Path.",
     )
     given_paths = [os.fspath(item) for item in ([given] if single else given)]
-    places = tuple(_place(item, options) for item in given_paths)
     stores = {(protocol, query) for protocol, _, query in map(split_address, given_paths)}
     require(
         len(stores) == 1,
@@ -145,10 +141,11 @@ def find(
         expected="files in one store",
         fix="Copy them to one place, or scan them apart.",
     )
-    found = Places(
-        tuple(Place(places[0].store, item.base, item.pattern, item.shown) for item in places), kind, tuple(suffixes)
-    )
-    entries = found.look()
+    places = [with_retries(partial(_place, item, options), _shown(item)) for item in given_paths]
+    store = places[0].store
+    same = tuple(replace(place, store=store) for place in places)
+    found = Places(same, kind, tuple(suffixes), _root(same))
+    entries = with_retries(found.look, found.shown)
     require(
         bool(entries),
         f"scan {found.shown}",
@@ -173,43 +170,21 @@ def _place(given: str, options: Mapping[str, Any] | None) -> Place:
         path = Path(path).expanduser().absolute().as_posix()
         if os.path.exists(path):
             return Place(store_of("", path, "", None)[0], path, "", given)
-    shown = f"{protocol}://{path.rpartition('@')[2]}" if protocol else given
     parts = path.split("/")
     wild = next((place for place, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
     store, base = store_of(protocol, "/".join(parts[:wild]), query, options)
-    return Place(store, base.rstrip("/") or "/", "/".join(parts[wild:]), shown)
+    return Place(store, base.rstrip("/") or "/", "/".join(parts[wild:]), _shown(given))
 
 
-def _below(folder: str, path: str) -> str:
-    return path.removeprefix(folder).lstrip("/") if folder else path
+def _shown(given: str) -> str:
+    """Without keys and options."""
+    protocol, path, _ = split_address(given)
+    return f"{protocol}://{path.rpartition('@')[2]}" if protocol else given
 
 
-def _is_hidden(name: str) -> bool:
-    """What other programs keep beside the files: _SUCCESS, _metadata, .part-0.crc, and what is being written."""
-    return any(part.startswith(("_", ".")) for part in name.split("/"))
-
-
-def _natural(path: str) -> list[list[Any]]:
-    return [
-        [int(part) if place % 2 else part for place, part in enumerate(re.split(r"(\d+)", name))]
-        for name in path.split("/")
+def _root(places: Sequence[Place]) -> str:
+    tops = [
+        place.base if place.pattern or place.store.is_folder(place.base) else place.base.rpartition("/")[0]
+        for place in places
     ]
-
-
-def _translated(pattern: str) -> str:
-    """A regular expression: * and ? stay within a folder, ** crosses folders."""
-    result = ""
-    for token in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|.", pattern, re.DOTALL):
-        if token == "**/":
-            result += r"(?:.*/)?"
-        elif token == "**":
-            result += ".*"
-        elif token == "*":
-            result += "[^/]*"
-        elif token == "?":
-            result += "[^/]"
-        elif token.startswith("[") and len(token) > 1:
-            result += "[" + token[1:].replace("!", "^", 1) if token[1] == "!" else token
-        else:
-            result += re.escape(token)
-    return result
+    return os.path.commonpath(tops) if len(set(tops)) > 1 else tops[0]

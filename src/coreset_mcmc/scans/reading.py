@@ -80,6 +80,7 @@ class _Reader:
                         position += fresh.num_rows
                         attempt = 0
                 if position != last:
+                    self._files.check(self._file)
                     raise RunError(f"{self._name} has {last - position} rows less than before. {WHAT_TO_DO}")
             except (OSError, pa.ArrowException, EOFError) as error:
                 self._opened = None
