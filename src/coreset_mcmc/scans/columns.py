@@ -94,6 +94,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def _common(name: str, footers: Mapping[str, Footer]) -> Column:
+    import pyarrow as pa
+
     by_type: dict[Any, str] = {}
     for file, footer in footers.items():
         place = footer.schema.get_field_index(name)
@@ -115,6 +117,7 @@ def _common(name: str, footers: Mapping[str, Footer]) -> Column:
             fix="Write those files again with one type.",
         )
     said = [footer.lacks.get(name, False) for footer in footers.values()]
+    said.append(any(pa.types.is_null(found) for found in by_type))
     return Column(kind, True if any(said) else (None if None in said else False))
 
 
