@@ -39,6 +39,7 @@ from coreset_mcmc.models.model import ChangeBound, LinearPredictor, Model
 from coreset_mcmc.results.build import load
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.scans import Scan, scan_arrow, scan_parquet
 from coreset_mcmc.tables import Regression, from_formula, read_table, regression
 from coreset_mcmc.verdict import Finding, Trust, trust
 
@@ -74,6 +75,7 @@ __all__ = [
     "RandomOrderScan",
     "Regression",
     "RunError",
+    "Scan",
     "Simplex",
     "SparseHamiltonianFlow",
     "SparseVI",
@@ -95,6 +97,8 @@ __all__ = [
     "optimizers",
     "read_table",
     "regression",
+    "scan_arrow",
+    "scan_parquet",
     "selection",
     "subsampling",
     "trust",

@@ -8,11 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.data.finite import check_in_memory
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import ArraySource, Source
 
@@ -32,20 +33,35 @@ def to_batch(data: Any) -> Batch:
     return jax.tree.map(np.asarray, data)
 
 
-def to_rows(data: Any, engine: Engine | None = None) -> Rows:
-    """Rows to be passed over: arrays that are checked and used as they are, or a source that checks itself."""
-    if isinstance(data, Rows):
-        return data if engine is None else Rows(data.source, engine)
-    return Rows(data if isinstance(data, Source) else ArraySource(checked_batch(data)), engine)
-
-
 def to_array_data(data: Any) -> ArrayData:
     """Check the data and put it on the device; must run inside double precision."""
-    return ArrayData(jax.tree.map(as_working_array, checked_batch(data)))
+    return ArrayData(jax.tree.map(as_working_array, _checked(data)))
 
 
-def checked_batch(data: Any) -> Batch:
-    """NumPy arrays with a common leading axis, without missing values."""
+def to_rows(data: Any, engine: Engine | None = None) -> Rows:
+    """The user's data as rows: arrays are checked and used as they are, sources and rows pass.
+
+    Whether all numbers of a source are finite is found out in the first pass over it
+    (:class:`~coreset_mcmc.data.finite.NotFinite`); that they are numbers is checked here.
+    """
+    if isinstance(data, Rows):
+        return data if engine is None else Rows(data.source, engine, data.layout)
+    if isinstance(data, Source):
+        _ = data.schema
+        return Rows(data, engine)
+    return Rows(ArraySource(jax.tree.map(_known_to_jax, _checked(data))), engine)
+
+
+def _known_to_jax(array: np.ndarray) -> np.ndarray:
+    """The array itself, unless no compiled program takes its type or byte order."""
+    kind = array.dtype.newbyteorder("=")
+    if np.issubdtype(kind, np.floating) and kind.itemsize > np.dtype(np.float64).itemsize:
+        kind = np.dtype(np.float64)
+    return array.astype(kind, copy=False)
+
+
+def _checked(data: Any) -> Batch:
+    """Arrays of finite numbers with a common leading axis, not copied."""
     batch = to_batch(data)
     leaves = jax.tree_util.tree_leaves_with_path(batch)
     require(
@@ -72,6 +88,7 @@ def checked_batch(data: Any) -> Batch:
         expected="at least one row",
         fix="Check the filter that produced the data.",
     )
+    check_in_memory(ArraySource(batch))
     return batch
 
 
@@ -90,14 +107,3 @@ def _check_leaf(name: str, leaf: np.ndarray) -> None:
         expected="real numbers or booleans",
         fix="Encode text, dates and categories as numbers first, e.g. pandas.factorize or one-hot columns.",
     )
-    if not np.issubdtype(leaf.dtype, np.floating):
-        return
-    is_bad = ~np.isfinite(leaf).all(axis=tuple(range(1, leaf.ndim)))
-    if is_bad.any():
-        rows = np.flatnonzero(is_bad)
-        raise InputError(
-            name,
-            got=f"NaN or infinite values in {rows.size} of {leaf.shape[0]} rows (first at row {rows[0]})",
-            expected="finite values",
-            fix="Drop or impute those rows, e.g. frame.dropna().",
-        )
