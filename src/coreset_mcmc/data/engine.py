@@ -33,9 +33,6 @@ class Engine(ABC):
     ) -> Iterator[list[Any]]:
         """The result of each task for each of these parts, in their order."""
 
-    def close(self) -> None:
-        """Let go of what it holds."""
-
 
 def merged(tasks: Sequence[Task], one: list[Any] | None, other: list[Any]) -> list[Any]:
     """Results of several tasks for earlier rows and for later ones, put together."""
@@ -145,5 +142,5 @@ class _ReadAhead:
                 if self._stop.is_set():
                     return
             self._queue.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised where the leaves are used
+        except BaseException as error:
             self._queue.put(error)

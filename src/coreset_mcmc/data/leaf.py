@@ -20,7 +20,7 @@ class Padded(NamedTuple):
     """(leaf_rows, ...); the block that holds the last row is filled up with it, what comes after is never read."""
     weights: np.ndarray
     """(leaf_rows,): how often each row counts, zero for rows that are not there."""
-    count: np.ndarray
+    num_rows: np.ndarray
     """Rows that are there."""
     start: np.ndarray
     """The global number of the first, 64-bit."""

@@ -75,7 +75,8 @@ class _Keep(Program):
         return kept
 
     def merge(self, one: list[_Kept], other: list[_Kept]) -> list[_Kept]:
-        return jax.tree.map(lambda first, second: np.concatenate([first, second]), one, other)
+        joined: list[_Kept] = jax.tree.map(lambda first, second: np.concatenate([first, second]), one, other)
+        return joined
 
 
 def sample_by_scores(
@@ -95,7 +96,8 @@ def sample_by_scores(
     known = _scores_of(rows, uniform_rows, function, arguments)
     scales = [_scale(score, rows.size) for score in known]
     cuts = [
-        _cut(_wanted(score, *scale), count, rows.size) for score, scale, count in zip(known, scales, counts, strict=True)
+        _cut(_wanted(score, *scale), count, rows.size)
+        for score, scale, count in zip(known, scales, counts, strict=True)
     ]
     while True:
         task = Task(_Keep(function), (np.uint64(seed), scales, cuts, tuple(arguments)))
@@ -165,7 +167,8 @@ def hashed(salt: np.uint64, numbers: np.ndarray) -> np.ndarray:
     """Uniform numbers in (0, 1) that depend on a salt and a row number alone (SplitMix64, Steele et al. 2014)."""
     with np.errstate(over="ignore"):
         bits = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + mixed(np.uint64(salt))
-        return ((mixed(bits) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        uniform: np.ndarray = ((mixed(bits) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    return uniform
 
 
 def mixed(bits: Any) -> Any:

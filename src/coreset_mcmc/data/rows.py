@@ -23,7 +23,6 @@ from coreset_mcmc.data.leaf import Leaf, Padded, widened
 from coreset_mcmc.data.source import ArraySource, Source, batch_types
 from coreset_mcmc.data.task import PerRow, Program, RowFunction, SumOver, Task
 
-
 MOST_RESIDENT_ROWS, MOST_RESIDENT_VALUES = 131_072, 2**24
 RESIDENT_SEED = 0
 """The sample belongs to the data: fits with several seeds share it."""

@@ -119,4 +119,3 @@ class ArraySource(Source):
         places = slice(None) if full else np.unique(np.linspace(0, self.size - 1, 4_096).astype(np.int64))
         described = [(str(leaf.dtype), list(leaf.shape), leaf[places]) for leaf in jax.tree.leaves(self.arrays)]
         return {"rows": self.size, "structure": str(jax.tree.structure(self.arrays)), "arrays": described}
-

@@ -83,10 +83,8 @@ def _summed(function: RowFunction, block_rows: int, padded: Padded, arguments: A
 
     shapes = jax.eval_shape(lambda: of_block(0))
     nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
-    num_blocks = (padded.count + block_rows - 1) // block_rows
-    return jax.lax.fori_loop(
-        0, num_blocks, lambda index, total: jax.tree.map(jnp.add, total, of_block(index)), nothing
-    )
+    num_blocks = (padded.num_rows + block_rows - 1) // block_rows
+    return jax.lax.fori_loop(0, num_blocks, lambda index, total: jax.tree.map(jnp.add, total, of_block(index)), nothing)
 
 
 def _for_each_row(function: RowFunction, block_rows: int, padded: Padded, arguments: Any) -> Any:
@@ -97,7 +95,7 @@ def _for_each_row(function: RowFunction, block_rows: int, padded: Padded, argume
 
     shapes = jax.eval_shape(lambda: of_block(0))
     nothing = jax.tree.map(lambda shape: jnp.zeros((length, *shape.shape[1:]), shape.dtype), shapes)
-    num_blocks = (padded.count + block_rows - 1) // block_rows
+    num_blocks = (padded.num_rows + block_rows - 1) // block_rows
 
     def put(index: Any, values: Any) -> Any:
         return jax.tree.map(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.memory import free_bytes
 from coreset_mcmc.data.rows import Rows

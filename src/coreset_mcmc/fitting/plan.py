@@ -51,7 +51,9 @@ def select(request: Request, reading: Reading) -> SelectedRows:
     generator, size = np.random.default_rng(request.random_seed), reading.rows.size
     resident = reading.rows.resident.indices
     if request.selection is None and count is not None and count <= len(resident):
-        return SelectedRows(resident[generator.choice(len(resident), count, replace=False)], np.full(count, size / count))
+        return SelectedRows(
+            resident[generator.choice(len(resident), count, replace=False)], np.full(count, size / count)
+        )
     rule = request.selection or Uniform()
     require(
         reading.batch is not None or not rule.looks_at_rows,

@@ -44,7 +44,8 @@ class _Differences:
             return jax.lax.dynamic_update_slice_in_dim(sums, summed, number * GROUP, 0)
 
         length = jax.tree.leaves(positions)[0].shape[0]
-        return jax.lax.fori_loop(0, num_groups, add_group, jnp.zeros(length))
+        result: jax.Array = jax.lax.fori_loop(0, num_groups, add_group, jnp.zeros(length))
+        return result
 
 
 def sums_task(model: Model, positions: Position, reference: Position) -> Task:
@@ -62,8 +63,8 @@ def sums_task(model: Model, positions: Position, reference: Position) -> Task:
 def summed_differences(rows: Rows, model: Model, positions: Position, description: str) -> np.ndarray:
     """sum_n l_n(theta_k) - sum_n l_n(theta_0), (K,), in one pass over the rows.
 
-    Minus infinity where a row is impossible and NaN where a row says so; if theta_0 is itself impossible under some row,
-    that row enters as it is for all positions.
+    Minus infinity where a row is impossible, NaN where a row says so. A row that makes theta_0 itself impossible enters
+    as it is for all positions.
     """
     positions = jax.tree.map(np.asarray, positions)
     count, reference = num_positions(positions), jax.tree.map(np.asarray, first_position(positions))

@@ -6,7 +6,7 @@ step points uphill even where the log-density is not concave. A step that does n
 grows, twice as fast after each failure in a row (Nielsen 1999). Far starts are then a matter of a few dozen passes
 over the data.
 
-Density and derivatives come from :mod:`coreset_mcmc.posterior.full` where all rows are arrays of a compiled program, and
+Density and derivatives come from :mod:`coreset_mcmc.posterior.full` where all rows are arrays of a compiled program,
 from :mod:`coreset_mcmc.posterior.by_passes` where each evaluation is a pass over rows that may be anywhere. Values and
 derivatives are evaluated together: nearly every step rises, and a pass is dear.
 """
@@ -167,7 +167,7 @@ def find_mode(
     A search that has begun goes on from ``start``.
     """
 
-    def go_on(carry: tuple[NewtonSearchState, NewtonSearchInfo]) -> jax.Array:
+    def go_on(carry: tuple[NewtonSearchState, NewtonSearchInfo]) -> Array:
         state, info = carry
         return ~state.has_converged & (info.status == Status.OK.value)
 

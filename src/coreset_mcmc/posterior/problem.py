@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,9 @@ from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
-from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.task import SumOver, Task
 from coreset_mcmc.data.values import checks_of_values, raise_on_values
 from coreset_mcmc.models.host import HostFunction
@@ -30,9 +30,9 @@ from coreset_mcmc.posterior.target import CoresetTarget
 class Problem:
     """All arguments of a compiled step that do not change while it runs."""
 
-    data: DataSource | Rows
-    """Arrays of compiled programs; for methods that work by passes, rows that may be anywhere."""
-    indices: jax.Array
+    data: DataSource
+    """Arrays of compiled programs; the rows of :attr:`passes` for methods that work by those."""
+    indices: jax.Array | np.ndarray
     rows: Batch
     initial_weights: jax.Array
     initial_positions: Position
@@ -51,19 +51,18 @@ class Problem:
     @property
     def passes(self) -> Rows:
         """The data of a method that works by passes."""
-        assert isinstance(self.data, Rows)
-        return self.data
+        data: Any = self.data
+        assert isinstance(data, Rows)
+        return data
 
-    def target(self, weights: jax.Array) -> CoresetTarget:
-        return CoresetTarget(self.rows, weights, self.model)
+    def target(self, weights: jax.Array | np.ndarray) -> CoresetTarget:
+        return CoresetTarget(self.rows, cast(jax.Array, weights), self.model)
 
 
-def make_problem(
-    model: Model, data: DataSource | Rows, selected: SelectedRows, initial_positions: Position
-) -> Problem:
+def make_problem(model: Model, data: DataSource | Rows, selected: SelectedRows, initial_positions: Position) -> Problem:
     """Gather the chosen rows once; they stay in memory beside the data."""
     return Problem(
-        data=data,
+        data=cast(DataSource, data),
         indices=jnp.asarray(selected.indices),
         rows=jax.tree.map(jnp.asarray, data.take(np.asarray(selected.indices))),
         initial_weights=jnp.asarray(selected.weights, jnp.float64),

@@ -150,4 +150,5 @@ def alternate_draws(num_draws: int, num_chains: int) -> np.ndarray:
 
     They are the ones that make room where a window takes in the draws of a second posterior and keeps half of its own.
     """
-    return np.arange(num_draws) // num_chains % 2 == 1
+    result: np.ndarray = np.arange(num_draws) // num_chains % 2 == 1
+    return result

@@ -111,9 +111,7 @@ def exchange_rows(
     is_good = is_new & np.all(np.isfinite(values), axis=0)
     return Exchanged(
         indices=np.where(is_good, resident.indices[source], indices),
-        rows=jax.tree.map(
-            lambda new, old: np.where(along(is_good, new), new, np.asarray(old)), rows, problem.rows
-        ),
+        rows=jax.tree.map(lambda new, old: np.where(along(is_good, new), new, np.asarray(old)), rows, problem.rows),
         window=Window(np.where(is_good, values, window.values), window.totals),
         num_evaluations=residual.size * num_candidates + values.size,
     )

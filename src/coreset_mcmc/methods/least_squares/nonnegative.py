@@ -13,7 +13,7 @@ does not compile: with M = 2 000 and J = 800 it takes eight times as long.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,9 +32,9 @@ Coordinates are compared with the largest coordinate, slopes with the largest en
 class Solution(NamedTuple):
     """Weights, and the ridge of the problem that they solve."""
 
-    weights: jax.Array
+    weights: Any
     """(M,): the minimiser, or an approximation to it if ``max_iterations`` ended the search."""
-    ridge: jax.Array
+    ridge: Any
     """The one asked for, or a larger one if exchanges went round in circles."""
 
 

@@ -97,13 +97,11 @@ class ModeStart:
         """Something of the shape of control variates."""
         assert self.subsample_size is not None
         flat, count = flat_position(problem.position), self.subsample_size
-        rows = jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape[1:]), leaf.dtype), problem.data.types(count))
+        rows = jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape[1:]), leaf.dtype), problem.passes.types(count))
         return TaylorSums(flat, np.zeros_like(flat), np.zeros((flat.size, flat.size)), rows, np.ones(count))
 
     def scores_task(self, problem: Problem) -> Scores:
-        return Scores(
-            problem.model, posterior_of(problem).unravel, self.chooses_rows, self.samples_rows(problem)
-        )
+        return Scores(problem.model, posterior_of(problem).unravel, self.chooses_rows, self.samples_rows(problem))
 
     def scores_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """Starts, shape, rows and control variates, once the search has converged."""
@@ -137,7 +135,9 @@ class ModeStart:
             weights = 1.0 / chosen.probabilities
             moved = moved._replace(indices=chosen.indices, rows=chosen.rows, weights=weights, best_weights=weights)
         if self.samples_rows(problem):
-            moved = moved._replace(taylor=taylor_at(problem, state.search.position, state.search.derivatives, samples[-1]))
+            moved = moved._replace(
+                taylor=taylor_at(problem, state.search.position, state.search.derivatives, samples[-1])
+            )
         return moved, nothing_learned(moved, np.nan, task.num_evaluations(size))
 
 

@@ -10,9 +10,9 @@ sum over all rows can be estimated from S of them with an error of order (N S)^-
 then costs S rows instead of N.
 
 The S rows are drawn without replacement by their remainders at a few draws of the Laplace approximation, found in one
-pass (:mod:`coreset_mcmc.methods.least_squares.scores`, :mod:`coreset_mcmc.data.one_pass_sample`). Rare rows that matter (the few positives of a logistic
-regression) are then in the sample for sure and add no error, and the standard error says honestly when the expansion is
-no good. With factors f_s = 1 / pi_s the estimate of the whole sum is
+pass (:mod:`coreset_mcmc.methods.least_squares.scores`, :mod:`coreset_mcmc.data.one_pass_sample`). Rare rows that
+matter (the few positives of a logistic regression) are then in the sample for sure and add no error, and the standard
+error says honestly when the expansion is no good. With factors f_s = 1 / pi_s the estimate of the whole sum is
 
     (G - G_S)' delta + delta' (H - H_S) delta / 2 + sum_s f_s l_s(theta),       G_S = sum_s f_s g_s, H_S likewise,
 
@@ -25,9 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.trees import flattened
@@ -48,15 +50,15 @@ EVALUATIONS_PER_REMAINDER = 3
 class TaylorSums:
     """A quadratic, and a weighted sample of rows, which together stand for the log-likelihood of all rows."""
 
-    centre: jax.Array
+    centre: Any
     """c (d,), flattened."""
-    gradient: jax.Array
+    gradient: jax.Array | np.ndarray
     """G - G_S (d,)."""
-    hessian: jax.Array
+    hessian: jax.Array | np.ndarray
     """H - H_S (d, d)."""
     rows: Batch
     """S rows."""
-    probabilities: jax.Array
+    probabilities: jax.Array | np.ndarray
     """pi (S,)."""
 
     def sums(self, model: Model, positions: Position) -> DataSums:

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
-from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.data.inside import DataSource
+from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.methods.contract import Sampler
 from coreset_mcmc.methods.sampling import SamplingInfo
 from coreset_mcmc.methods.subsampling.proposals import Proposal

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.data.inside import DataSource
+from coreset_mcmc.data.shuffle import without_replacement
 from coreset_mcmc.models.model import Model
 
 
