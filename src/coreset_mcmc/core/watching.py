@@ -14,6 +14,7 @@ Watcher = Callable[[str, int, int], None]
 """Called with what is being done, rows done so far and rows in all."""
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_always: ContextVar[Watcher | None] = ContextVar("always", default=None)
 _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
@@ -41,10 +42,21 @@ def stopped_by(event: threading.Event) -> Iterator[None]:
         _stop.reset(token)
 
 
+@contextmanager
+def always_watched_by(watcher: Watcher) -> Iterator[None]:
+    """Tell ``watcher`` about all passes made inside, besides whoever else watches them."""
+    token = _always.set(watcher)
+    try:
+        yield
+    finally:
+        _always.reset(token)
+
+
 def tell(description: str, num_done: int, num_rows: int) -> None:
     """Tell whoever watches, and end the pass if somebody has asked for that."""
-    watcher, event = _watcher.get(), _stop.get()
-    if watcher is not None:
-        watcher(description, num_done, num_rows)
+    event = _stop.get()
+    for watcher in (_watcher.get(), _always.get()):
+        if watcher is not None:
+            watcher(description, num_done, num_rows)
     if event is not None and event.is_set():
         raise Stopped
