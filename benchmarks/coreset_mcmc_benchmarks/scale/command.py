@@ -95,7 +95,7 @@ def _row(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seconds_in(text: str) -> float:
-    return float(text.split(" ")[0])
+    return float(text.split(" ", maxsplit=1)[0])
 
 
 def page(table: RunsTable) -> list[str]:
