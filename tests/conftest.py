@@ -13,6 +13,7 @@ import pytest
 from coreset_mcmc.datasets.paper import DATA_VARIABLE
 from tests.helpers import worker_memory
 from tests.helpers.bike_share import bike_share_table
+from tests.helpers.longest_first import keep_order, sort_longest_first
 from tests.helpers.quick_compilation import use_quick_compilation
 
 PEAKS = pytest.StashKey[dict[str, int]]()
@@ -27,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[PEAKS] = {}
+    keep_order(config)
     if not _is_worker(config):
         use_quick_compilation(config)
 
@@ -40,6 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out.add("paper_data")
     config.hook.pytest_deselected(items=[item for item in items if left_out & set(item.keywords)])
     items[:] = [item for item in items if not left_out & set(item.keywords)]
+    sort_longest_first(items)
     for item in items:
         if "slow" in item.keywords and not runs_slow:
             item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.code_blocks import ROOT
+from tests.helpers.longest_first import LONGEST
 from tests.test_architecture import ROOMS
 
 TESTS = ROOT / "tests"
@@ -35,6 +36,11 @@ def test_every_room_has_fast_tests(room):
     """In the folder of its name; two rooms without one are what every test of another room uses."""
     folder = TESTS / {"core": "fitting", "datasets": "benchmarks"}.get(room, room)
     assert sum(len(fast_tests(path)) for path in folder.rglob("test_*.py")) >= 3
+
+
+def test_the_longest_files_are_there():
+    assert len(set(LONGEST)) == len(LONGEST)
+    assert [path for path in LONGEST if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.full

@@ -68,7 +68,7 @@ class Effort:
                 yield from (Job(experiment, label, size, seed) for label in labels for size in self.sizes)
 
 
-QUICK = Effort(("linear",), (50,), 1, 200, budget.QUICK.max_rows, budget.QUICK.reference_draws)
+QUICK = Effort(("linear",), (50,), 1, 50, budget.QUICK.max_rows, budget.QUICK.reference_draws)
 
 
 def selection_table(folder: Path) -> RunsTable:

@@ -214,16 +214,22 @@ def test_mistakes_are_told_before_any_work(tmp_path, arguments, message, monkeyp
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "contestants", [["ours"], pytest.param(list(CONTESTANTS), marks=pytest.mark.slow)], ids=["ours", "all"]
+    ("problems", "contestants"),
+    [
+        (["simulated-1e5"], ["ours"]),
+        pytest.param(["simulated-1e5", "sparse"], list(CONTESTANTS), marks=pytest.mark.slow),
+    ],
+    ids=["ours", "all"],
 )
-def test_quick_comparison_runs_and_a_second_call_does_nothing(contestants, tmp_path):
-    """Contestants, each in a process of its own, on two small problems."""
-    arguments = ["bench", "speed", "--quick", "--contestant", ",".join(contestants), "--out", str(tmp_path)]
+def test_quick_comparison_runs_and_a_second_call_does_nothing(problems, contestants, tmp_path):
+    """Contestants, each in a process of its own, on small problems."""
+    arguments = ["bench", "speed", "--quick", "--problem", ",".join(problems), "--out", str(tmp_path)]
+    arguments += ["--contestant", ",".join(contestants)]
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     table = read_table(tmp_path)
     assert table["failure"].isna().all(), table["failure"].dropna().to_list()
-    expected = all_jobs(["simulated-1e5", "sparse"], contestants, 1)
+    expected = all_jobs(problems, contestants, 1)
     assert len(table) == len(expected)
     assert (pd.to_numeric(table["seconds_to_effective"]) > pd.to_numeric(table["training_seconds"])).all()
     before = (tmp_path / TABLE).read_bytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,15 @@ def folder(tmp_path_factory, flights, departures) -> Path:
     return place
 
 
-@pytest.fixture
-def command(monkeypatch) -> Command:
+@pytest.fixture(scope="module")
+def command() -> Iterator[Command]:
     """Call ``coreset-mcmc`` with arguments; unexpected exceptions come through."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(cli, "console", terminal.Console(width=200))
-    monkeypatch.setattr(terminal, "errors", terminal.Console(stderr=True, width=4_000))
 
     def call(*arguments: object) -> Any:
         return CliRunner().invoke(cli.app, [str(argument) for argument in arguments], catch_exceptions=False)
 
-    return call
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", "200")
+        patched.setattr(cli, "console", terminal.Console(width=200))
+        patched.setattr(terminal, "errors", terminal.Console(stderr=True, width=4_000))
+        yield call

@@ -221,7 +221,8 @@ def test_a_disk_that_fills_up_late_loses_nothing(bad_files, command, tmp_path, m
         replace(source, target)
 
     run = tmp_path / "run"
-    options = ["--coreset-size", "40", "--draws", "50", "--tune", "0", "--no-trust", "--no-report"]
+    options = ["--method", "uniform", "--coreset-size", "40", "--draws", "50", "--tune", "0"]
+    options += ["--no-trust", "--no-report"]
     with monkeypatch.context() as patched:
         patched.setattr(files.os, "replace", refuse)
         failed = command("fit", bad_files / "good.csv", *FORMULA, *options, "--out", run)
@@ -285,7 +286,7 @@ def test_markup_and_html_stay_text(command, tmp_path):
     names = ["[red]y[/red]", "<script>alert(1)</script>"]
     table = little(np.random.default_rng(0), 200)
     pd.DataFrame({names[0]: table["y"], names[1]: table["x"]}).to_csv(tmp_path / "table.csv", index=False)
-    options = ["--coreset-size", "40", "--draws", "50", "--no-trust", "--out", tmp_path / "run"]
+    options = ["--method", "uniform", "--coreset-size", "40", "--draws", "50", "--no-trust", "--out", tmp_path / "run"]
     result = command("fit", tmp_path / "table.csv", "-f", f"`{names[0]}` ~ `{names[1]}`", *options)
     assert result.exit_code == 0, result.output
     assert names[0] in result.output

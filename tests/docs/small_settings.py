@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
@@ -12,24 +12,32 @@ import coreset_mcmc as cm
 from coreset_mcmc.methods.contract import Method
 
 DRAWS = {"draws": 60, "tune": 100, "chains": 2}
-COMMAND = ["--draws", "60", "--tune", "100", "--seed", "1", "--coreset-size", "40"]
+COMMAND = ["--draws", "60", "--tune", "100", "--seed", "1", "--coreset-size", "40", "--method", "uniform"]
 """Added to each ``coreset-mcmc fit`` that does not come with a configuration."""
 
 
-def with_small_settings(monkeypatch: pytest.MonkeyPatch, method: Method) -> None:
-    """``cm.fit`` and ``pm.sample``, which Bambi calls too; NumPyro's recipe says its numbers itself."""
+def with_small_settings(monkeypatch: pytest.MonkeyPatch, methods: Iterator[Method]) -> None:
+    """``cm.fit`` and ``pm.sample``, which Bambi calls too; NumPyro's recipe says its numbers itself.
+
+    Args:
+        monkeypatch: undoes it.
+        methods: one for each fit that names none.
+    """
     import pymc
 
-    small_fit = _capped(cm.fit, {**DRAWS, "coreset_size": 40}, {"method": method, "random_seed": 1})
+    small_fit = _capped(cm.fit, {**DRAWS, "coreset_size": 40}, lambda: {"method": next(methods), "random_seed": 1})
     monkeypatch.setattr(cm, "fit", small_fit)
-    monkeypatch.setattr(pymc, "sample", _capped(pymc.sample, {**DRAWS, "cores": 1}, {"random_seed": 1}))
+    small_sample = _capped(pymc.sample, {**DRAWS, "cores": 1}, lambda: {"random_seed": 1})
+    monkeypatch.setattr(pymc, "sample", small_sample)
 
 
-def _capped(function: Callable[..., Any], caps: dict[str, int], defaults: dict[str, Any]) -> Callable[..., Any]:
+def _capped(
+    function: Callable[..., Any], caps: dict[str, int], defaults: Callable[[], dict[str, Any]]
+) -> Callable[..., Any]:
     @wraps(function)
     def small(*arguments: Any, **options: Any) -> Any:
         given = {name: value for name, value in options.items() if value is not None}
         fewer = {name: min(cap, given.get(name, cap)) for name, cap in caps.items()}
-        return function(*arguments, **{"progressbar": False, **defaults, **given, **fewer})
+        return function(*arguments, **{"progressbar": False, **defaults(), **given, **fewer})
 
     return small

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -50,10 +51,11 @@ def test_every_stand_in_is_for_one_block():
 
 @pytest.fixture
 def in_a_folder(tmp_path, monkeypatch, page) -> Iterator[Path]:
-    """Where a page may write. The first page trains a coreset; for the others uniform weights, quick to compile, do."""
+    """Where a page may write. The first fit of the first page trains a coreset; for the others uniform weights and a
+    kernel that needs no pilot run, quick to compile, do."""
     monkeypatch.chdir(tmp_path)
-    trained = cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)
-    with_small_settings(monkeypatch, trained if page == "README.md" else cm.Uniform())
+    trained = [cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)] if page == "README.md" else []
+    with_small_settings(monkeypatch, chain(trained, repeat(cm.Uniform(cm.kernels.RandomWalk(0.1)))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield tmp_path

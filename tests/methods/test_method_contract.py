@@ -23,11 +23,7 @@ from tests.helpers.trees import leaves_equal
 SIZE, CORESET_SIZE, NUM_CHAINS = 100, 10, 2
 FAST = {"coreset-mcmc", "least-squares", "sgld", "uniform"}
 """One of each kind; the fast tier leaves out the others, whose programs take minutes to compile."""
-ALL = pytest.mark.parametrize(
-    "entry",
-    [entry if str(entry) in FAST else pytest.param(entry, marks=pytest.mark.full) for entry in METHODS],
-    ids=str,
-)
+ENTRIES = [entry if str(entry) in FAST else pytest.param(entry, marks=pytest.mark.full) for entry in METHODS]
 
 
 def log_prior(position):
@@ -42,10 +38,31 @@ def log_likelihood(position, batch):
 
 
 START = {"slope": np.array([0.9, -0.9]), "noise": {"log_scale": np.array(0.1)}}
-MODEL = Model(log_prior, log_likelihood, START, name="nested")
 
 
-def make(seed: int = 0, model: Model = MODEL, limit: float = 1e9) -> Problem:
+class Counter:
+    """Counts the rows whose log-likelihood is really evaluated, by a callback from compiled code."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.model = Model(log_prior, self._log_likelihood, START, name="counted")
+
+    def _log_likelihood(self, position, batch):
+        count = batch["y"].shape[0]
+
+        def add(_):
+            self.rows += count
+
+        jax.debug.callback(add, position["slope"][0])
+        return log_likelihood(position, batch)
+
+    def since_last(self) -> int:
+        jax.effects_barrier()
+        count, self.rows = self.rows, 0
+        return count
+
+
+def make(model: Model, seed: int = 0, limit: float = 1e9) -> Problem:
     """A regression with positions nested in a pytree, started near its mode."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(SIZE, 2))
@@ -73,16 +90,47 @@ def both_stages(entry: MethodEntry, problem: Problem, seed: int = 0, factor: flo
     return Stages(training, trained, sampling)
 
 
+class First(NamedTuple):
+    """The first run of a method on a model of its own, which no other method shares; later runs compile nothing."""
+
+    entry: MethodEntry
+    model: Model
+    problem: Problem
+    stages: Stages
+    training_rows: int
+    sampling_rows: int
+    num_programs: int
+
+
+@pytest.fixture(scope="module", params=ENTRIES, ids=str)
+def first(request: pytest.FixtureRequest) -> First:
+    """All tests of one method follow each other, and its programs compile once."""
+    entry = request.param
+    with jax.enable_x64(True):
+        counter = Counter()
+        problem = make(counter.model)
+        before = num_compiled_programs()
+        method = entry.make(1.0)
+        method.check(problem)
+        train_key, sample_key = jax.random.split(jax.random.key(0))
+        training = run(method, problem, train_key, num_steps=entry.steps)
+        training_rows = counter.since_last()
+        trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
+        counter.since_last()
+        sampling = run(trained.sampler, trained.problem, sample_key, num_steps=entry.draws)
+        num_programs = num_compiled_programs() - before
+        stages = Stages(training, trained, sampling)
+        return First(entry, counter.model, problem, stages, training_rows, counter.since_last(), num_programs)
+
+
 def test_every_method_is_in_the_catalogue():
     assert [entry.name for entry in METHODS] == list(REGISTERED)
     assert all(isinstance(entry.make(1.0), REGISTERED[entry.name]) for entry in METHODS)
 
 
 @pytest.mark.full
-@ALL
-def test_draws_have_the_structure_and_types_of_positions(entry):
-    problem = make()
-    stages = both_stages(entry, problem)
+def test_draws_have_the_structure_and_types_of_positions(first):
+    entry, problem, stages = first.entry, first.problem, first.stages
     draws = stages.sampling.history.position
     assert jax.tree.structure(draws) == jax.tree.structure(problem.position)
     for drawn, leaf in zip(jax.tree.leaves(draws), jax.tree.leaves(problem.position), strict=True):
@@ -95,11 +143,9 @@ def test_draws_have_the_structure_and_types_of_positions(entry):
     assert not np.array_equal(draws["slope"][:, 0], draws["slope"][:, 1]), "chains must have streams of their own"
 
 
-@ALL
-def test_a_coreset_has_rows_and_weights(entry):
-    method = entry.make(1.0)
-    coreset = both_stages(entry, make()).trained.coreset
-    assert (coreset is not None) == method.uses_coreset_rows
+def test_a_coreset_has_rows_and_weights(first):
+    coreset = first.stages.trained.coreset
+    assert (coreset is not None) == first.entry.make(1.0).uses_coreset_rows
     if coreset is not None:
         weights, indices = np.asarray(coreset.weights), np.asarray(coreset.indices)
         assert weights.shape == indices.shape
@@ -112,28 +158,24 @@ def test_a_coreset_has_rows_and_weights(entry):
 
 
 @pytest.mark.full
-@ALL
-def test_seeds_are_respected(entry):
-    problem = make()
-    one, same, other = (both_stages(entry, problem, seed) for seed in (1, 1, 2))
+def test_seeds_are_respected(first):
+    one = first.stages
+    same, other = (both_stages(first.entry, first.problem, seed) for seed in (0, 1))
     assert leaves_equal(one.sampling.history, same.sampling.history)
     assert leaves_equal(one.training.state, same.training.state)
     assert not leaves_equal(one.sampling.history.position, other.sampling.history.position)
 
 
-@ALL
-def test_other_numbers_do_not_compile_again(entry):
-    both_stages(entry, make())
-    both_stages(entry, make(seed=3), seed=5)
+def test_other_numbers_do_not_compile_again(first):
+    entry, problem = first.entry, make(first.model, seed=3)
+    both_stages(entry, problem, seed=5)
     before = num_compiled_programs()
-    both_stages(entry, make(seed=3), seed=5, factor=1.1)
+    both_stages(entry, make(first.model, seed=3), seed=5, factor=1.1)
     assert num_compiled_programs() == before
 
 
-@ALL
-def test_checkpoints_do_not_change_a_bit(entry, tmp_path):
-    problem = make()
-    whole = both_stages(entry, problem)
+def test_checkpoints_do_not_change_a_bit(first, tmp_path):
+    entry, problem, whole = first.entry, first.problem, first.stages
     half = MethodEntry(entry.name, entry.make, entry.steps // 2, entry.draws // 2)
     train_key, sample_key = jax.random.split(jax.random.key(0))
     method = entry.make(1.0)
@@ -153,52 +195,21 @@ def test_checkpoints_do_not_change_a_bit(entry, tmp_path):
         assert first.num_evaluations == second.num_evaluations
 
 
-class Counter:
-    """Counts the rows whose log-likelihood is really evaluated, by a callback from compiled code."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.model = Model(log_prior, self._log_likelihood, START, name="counted")
-
-    def _log_likelihood(self, position, batch):
-        count = batch["y"].shape[0]
-
-        def add(_):
-            self.rows += count
-
-        jax.debug.callback(add, position["slope"][0])
-        return log_likelihood(position, batch)
-
-    def since(self, before: int) -> int:
-        jax.effects_barrier()
-        return self.rows - before
+@pytest.mark.full
+def test_counts_of_evaluations_are_true(first):
+    entry, training = first.entry, first.stages.training
+    assert first.training_rows == training.num_evaluations + entry.difference(training.num_steps)
+    assert first.sampling_rows == first.stages.sampling.num_evaluations
+    num_phases = len(entry.make(1.0).expected_phases(first.problem)) or 1
+    assert first.num_programs == num_phases + 1, "one for each phase and one for sampling"
 
 
 @pytest.mark.full
-@ALL
-def test_counts_of_evaluations_are_true(entry):
-    counter = Counter()
-    problem = make(model=counter.model)
-    method = entry.make(1.0)
-    num_programs = num_compiled_programs()
-    training = run(method, problem, jax.random.key(0), num_steps=entry.steps)
-    assert counter.since(0) == training.num_evaluations + entry.difference(training.num_steps)
-    trained = method.finish(training.state, problem, kernel=None, num_chains=NUM_CHAINS)
-    jax.effects_barrier()
-    before = counter.rows
-    sampling = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=entry.draws)
-    assert counter.since(before) == sampling.num_evaluations
-    num_phases = len(method.expected_phases(problem)) or 1
-    assert num_compiled_programs() == num_programs + num_phases + 1, "one for each phase and one for sampling"
-
-
-@pytest.mark.full
-@ALL
-def test_nothing_that_is_not_a_number_reaches_the_user(entry):
+def test_nothing_that_is_not_a_number_reaches_the_user(first):
     """A cliff that the posterior reaches: an error that says what to do, or no draw beyond that is not flagged."""
     message, history = "", None
     try:
-        stages = both_stages(entry, make(limit=0.95))
+        stages = both_stages(first.entry, make(first.model, limit=0.95))
         collect = getattr(stages.trained.sampler, "collect", lambda history: history)
         history = collect(stages.sampling.history)
     except RunError as error:

@@ -14,7 +14,13 @@ from coreset_mcmc.methods.tuned_sampling import NUM_TUNING
 from tests.helpers.catalogue import METHODS
 from tests.helpers.problems import logistic_data
 
-ALL = pytest.mark.parametrize("entry", METHODS, ids=str)
+ONE_OF_EACH_KIND = {"coreset-mcmc", "laplace", "least-squares", "nuts", "sgld", "uniform"}
+"""What ``fit`` does with the others is the same, and each is a program of its own to compile."""
+ALL = pytest.mark.parametrize(
+    "entry",
+    [entry if str(entry) in ONE_OF_EACH_KIND else pytest.param(entry, marks=pytest.mark.slow) for entry in METHODS],
+    ids=str,
+)
 SETTINGS = {"coreset_size": 20, "draws": 30, "tune": 10, "chains": 2, "random_seed": 1, "progressbar": False}
 SPARSE = cm.models.sparse_regression(3)
 

@@ -333,7 +333,7 @@ def quick_fit(model: cm.Model) -> cm.Fit:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("family", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("family", ["gaussian", pytest.param("bernoulli", marks=pytest.mark.slow)])
 def test_a_fit_from_a_formula(family, tmp_path):
     """Names, levels, predictions, a slope within five standard deviations; a second table compiles nothing."""
     frame = made(family, seed=3)

@@ -37,7 +37,7 @@ class Effort(NamedTuple):
     draws: int = 1_000
 
 
-QUICK = Effort(200, 40, 50)
+QUICK = Effort(200, 40, 40)
 
 
 class Job(NamedTuple):
