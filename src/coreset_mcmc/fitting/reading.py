@@ -14,7 +14,7 @@ from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.models.with_data import bound
+from coreset_mcmc.models.with_data import bound, check_columns
 from coreset_mcmc.posterior.problem import check_model, starting_positions
 
 
@@ -49,6 +49,7 @@ def read(request: Request) -> Reading:
     rows = to_rows(request.data, request.engine)
     batch = rows.source.whole()
     rows.every_row_counts = isinstance(request.checkpoint, Checkpoint) and request.checkpoint.every_row
+    check_columns(request.model, rows)
     model = bound(request.model, rows)
     num_starts = max(request.chains, method.num_chains)
     positions = starting_positions(model, keys.start, num_starts, request.initvals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,29 @@ def _some_rows(data: Any) -> Batch:
         return to_batch(data)
     whole = source.whole()
     return widened(source.read(*source.layout.rows_of_leaf(0))) if whole is None else whole
+
+
+def check_columns(model: Model, rows: Rows) -> None:
+    """Refuse rows in place of those that a model holds unless they have the same columns."""
+    if model.data is None or rows.source.whole() is not None or not isinstance(model.data, Mapping):
+        return
+    held = {str(name): np.asarray(values).shape[1:] for name, values in model.data.items()}
+    schema = rows.source.schema
+    given = {str(name): row.shape for name, row in schema.items()} if isinstance(schema, Mapping) else {}
+    require(
+        held == given,
+        f"data for model {model.name!r}",
+        got=f"columns {_listed(given)}",
+        expected=f"those that the model was built with: {_listed(held)}",
+        fix="Name them in the scan, e.g. columns={'x': ['x1', 'x2'], 'y': 'y'}. Data without a name of their own, as in a "
+        "Bambi model or a PyMC model without pm.Data, cannot be replaced: use cm.from_formula(formula, scan), or pm.Data.",
+    )
+
+
+def _listed(columns: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(
+        f"{name} {'x'.join(map(str, shape)) + ' ' if shape else ''}".strip() for name, shape in columns.items()
+    )
 
 
 def observed_of(model: Model, rows: Any) -> dict[str, np.ndarray]:
