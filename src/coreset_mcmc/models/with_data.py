@@ -53,15 +53,13 @@ def check_columns(model: Model, rows: Rows) -> None:
         f"data for model {model.name!r}",
         got=f"columns {_listed(given)}",
         expected=f"those that the model was built with: {_listed(held)}",
-        fix="Name them in the scan, e.g. columns={'x': ['x1', 'x2'], 'y': 'y'}. Data without a name of their own, as in a "
-        "Bambi model or a PyMC model without pm.Data, cannot be replaced: use cm.from_formula(formula, scan), or pm.Data.",
+        fix="Name them in the scan, e.g. columns={'x': ['x1', 'x2'], 'y': 'y'}. Data without a name of their own, as "
+        "in a Bambi model or in PyMC without pm.Data, cannot be replaced: use cm.from_formula(formula, scan), or pm.Data.",
     )
 
 
 def _listed(columns: Mapping[str, tuple[int, ...]]) -> str:
-    return ", ".join(
-        f"{name} {'x'.join(map(str, shape)) + ' ' if shape else ''}".strip() for name, shape in columns.items()
-    )
+    return ", ".join(f"{name} ({'x'.join(map(str, shape))})" if shape else name for name, shape in columns.items())
 
 
 def observed_of(model: Model, rows: Any) -> dict[str, np.ndarray]:
