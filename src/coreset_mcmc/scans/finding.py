@@ -70,18 +70,18 @@ class Place:
         for name, _ in found:
             by_value = [part for part in name.split("/")[:-1] if PARTITION.fullmatch(part)]
             if by_value:
-                raise _partitioned(self.shown, by_value)
+                raise _partitioned(self.shown, by_value, suffixes[0])
         return [entry for _, entry in found]
 
 
-def _partitioned(shown: str, by_value: list[str]) -> InputError:
+def _partitioned(shown: str, by_value: list[str], suffix: str) -> InputError:
     column = by_value[0].partition("=")[0]
     return InputError(
         f"scan {shown}",
         got=f"a partitioned folder: {column!r} is in the names of folders such as {by_value[0]!r}, not in the files",
         expected="files that hold all columns",
         fix=f"Write the files with that column inside; or scan the files alone, without {column!r}, by the pattern "
-        f"{shown.rstrip('/')}/{'*/' * len(by_value)}*.",
+        f"{shown.rstrip('/')}/{'*/' * len(by_value)}*{suffix}",
     )
 
 

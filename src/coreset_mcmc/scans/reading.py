@@ -9,7 +9,7 @@ from typing import Any
 from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.scans.files import WHAT_TO_DO, Files, tag_of
 from coreset_mcmc.scans.footer import Opened
-from coreset_mcmc.scans.retries import is_final, pause_or_give_up
+from coreset_mcmc.scans.retries import pause_or_give_up
 
 Run = tuple[int, int]
 """A first row, and the row after the last."""
@@ -85,7 +85,7 @@ class _Reader:
             except (OSError, pa.ArrowException, EOFError) as error:
                 self._opened = None
                 self._files.check(self._file)
-                pause_or_give_up(self._name, attempt if not is_final(error) else 99, error)
+                pause_or_give_up(self._name, attempt, error)
                 attempt += 1
 
     @property

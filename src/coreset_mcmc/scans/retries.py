@@ -17,16 +17,17 @@ Result = TypeVar("Result")
 
 def pause_or_give_up(name: str, attempt: int, error: Exception) -> None:
     """Wait before the next of several attempts, or say what could not be read."""
-    if attempt + 1 >= ATTEMPTS:
+    if _is_final(error) or attempt + 1 >= ATTEMPTS:
         words = str(error).strip().splitlines()
+        often = "" if _is_final(error) else f" in {ATTEMPTS} attempts"
         raise RunError(
-            f"{name} could not be read in {ATTEMPTS} attempts ({words[0][:300] if words else type(error).__name__}). "
+            f"{name} could not be read{often} ({words[0][:300] if words else type(error).__name__}). "
             "Check that the file is whole and that its store can be reached; then run or resume again."
         ) from error
     time.sleep(FIRST_PAUSE * 4**attempt)
 
 
-def is_final(error: Exception) -> bool:
+def _is_final(error: Exception) -> bool:
     """Whether another attempt would meet the same."""
     return isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
 
@@ -37,5 +38,5 @@ def with_retries(function: Callable[[], Result], name: str) -> Result:
         try:
             return function()
         except OSError as error:
-            pause_or_give_up(name, ATTEMPTS if is_final(error) else attempt, error)
+            pause_or_give_up(name, attempt, error)
     raise AssertionError

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +11,7 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
-
-MISSING = ["", "#N/A", "#NA", "-NaN", "-nan", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
-"""What stands for a missing value in text, as in pandas."""
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-OTHER_DELIMITERS = (",", ";", "\t", "|", " ")
-INDEX = re.compile(r"__index_level_\d+__")
-"""How pandas calls an index without a name in Parquet and Arrow files."""
+from coreset_mcmc.scans import text
 
 
 @dataclass(frozen=True)
@@ -47,81 +38,23 @@ def _to_pandas(table: Any) -> pd.DataFrame:
 
 
 def _without_index(names: list[str]) -> list[str]:
-    return [name for name in names if not INDEX.fullmatch(name)]
-
-
-def _open_text(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")
-
-
-def _header(path: Path) -> tuple[list[str], str]:
-    """Names and the delimiter: that of the suffix, or another one if the first line has only others."""
-    with _open_text(path) as file:
-        line = file.readline().decode("utf-8-sig").strip("\r\n")
-    suffix = path.name.lower().removesuffix(".gz")[-4:]
-    usual = DELIMITERS[suffix]
-    counts = {delimiter: line.count(delimiter) for delimiter in OTHER_DELIMITERS}
-    delimiter = usual if counts[usual] or not any(counts.values()) else max(counts, key=lambda item: counts[item])
-    if delimiter == " " and suffix != ".txt":
-        delimiter = usual
-    return next(csv.reader([line], delimiter=delimiter), []), delimiter
+    return [name for name in names if not text.is_index(name)]
 
 
 def _text_names(path: Path) -> list[str]:
-    return _header(path)[0]
+    return text.header(path)[0]
 
 
 def _read_text(path: Path, columns: list[str]) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    compression = "gzip" if path.name.lower().endswith(".gz") else None
+    compression = "gzip" if text.is_compressed(path) else None
     with pa.input_stream(str(path), compression=compression) as stream:
-        table = arrow_csv.read_csv(
-            stream,
-            parse_options=arrow_csv.ParseOptions(delimiter=_header(path)[1], newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=columns, null_values=MISSING, strings_can_be_null=True
-            ),
-        )
+        table = arrow_csv.read_csv(stream, **text.options(path, include_columns=columns))
     if any(pa.types.is_binary(field.type) for field in table.schema):
-        raise _not_utf8(path)
+        raise text.not_utf8(path)
     return _to_pandas(table)
-
-
-def _explain_text(path: Path, error: Exception) -> InputError | None:
-    """Bytes that are no UTF-8 and rows of another length have a place in the file."""
-    if isinstance(error, UnicodeDecodeError) or "UTF" in str(error):
-        return _not_utf8(path)
-    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", str(error))
-    if ragged is None:
-        return None
-    row, expected, got = ragged.groups()
-    return InputError(
-        f"table {path}",
-        got=f"{f'row {row}' if row else 'a row'} with {got} values",
-        expected=f"{expected} values in every row, one for each name in the first line",
-        fix="Quote values that hold the delimiter; drop lines that are no rows.",
-    )
-
-
-def _not_utf8(path: Path) -> InputError:
-    """Read on as bytes, to say where."""
-    where = "bytes"
-    with _open_text(path) as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                where = f"byte 0x{line[error.start]:02x} in line {number}"
-                break
-    return InputError(
-        f"table {path}",
-        got=f"{where}, which is no UTF-8",
-        expected="text in UTF-8",
-        fix="Convert it, e.g. iconv -f latin1 -t utf-8 old.csv > new.csv, or pandas.read_csv(path, "
-        "encoding='latin1').to_parquet('new.parquet').",
-    )
 
 
 def _parquet_names(path: Path) -> list[str]:
@@ -212,7 +145,7 @@ def _explain_npz(path: Path, error: Exception) -> InputError | None:
     )
 
 
-TEXT = Format("text with delimiters", _text_names, _read_text, _explain_text)
+TEXT = Format("text with delimiters", _text_names, _read_text, text.explain)
 PARQUET = Format("Parquet", _parquet_names, _read_parquet)
 ARROW = Format("Arrow", _arrow_names, _read_arrow)
 NUMPY = Format("NumPy archive", _npz_names, _read_npz, _explain_npz)
