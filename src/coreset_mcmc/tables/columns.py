@@ -47,7 +47,7 @@ class CleanRows:
         self.start = start
         """The first row of the run in the table."""
         self.count = count
-        self._place_of = place_of
+        self.place_in_table = place_of
 
     def row_of(self, place: int) -> int:
         """The number of a row in the table."""
@@ -55,7 +55,7 @@ class CleanRows:
 
     def place_of(self, place: int) -> str:
         """How a user would find a row."""
-        return self._place_of(self.row_of(place))
+        return self.place_in_table(self.row_of(place))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -82,6 +82,7 @@ def _wrong_type(name: Any, got: str, fix: str) -> InputError:
 
 
 def wrong_values(name: str, types: Iterable[str]) -> InputError:
+    """The error about a column whose values have nothing in common."""
     return InputError(
         f"column {name!r}",
         got=f"values of type {', '.join(sorted(types))}",
@@ -106,7 +107,9 @@ def missing_values(column: pd.Series) -> np.ndarray | None:
     dtype = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iub":
         return None
-    lacks = np.isnan(column.to_numpy()) if isinstance(dtype, np.dtype) and dtype.kind == "f" else column.isna().to_numpy()
+    lacks = (
+        np.isnan(column.to_numpy()) if isinstance(dtype, np.dtype) and dtype.kind == "f" else column.isna().to_numpy()
+    )
     return lacks if lacks.any() else None
 
 
@@ -116,6 +119,7 @@ def complete_places(missing: Mapping[str, np.ndarray]) -> np.ndarray | None:
 
 
 def missing_by_column(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Where columns lack values, of those that do."""
     return {name: lacks for name in names if (lacks := missing_values(frame[name])) is not None}
 
 
@@ -158,6 +162,7 @@ def _converted(stored: pd.Series, column: Column) -> Any:
 
 
 def are_whole(values: np.ndarray) -> bool:
+    """Whether they can be turned into integers and back."""
     return bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_WHOLE))
 
 

@@ -1,15 +1,15 @@
 """From a formula and the columns of a table to the terms of a design.
 
-``formulae`` evaluates the formula once, on a few made-up rows in which every level occurs, and so says which columns the
-design has. Transforms that learn from all rows (``scale``, ``poly``, ``bs``) have to see those instead, and can therefore
-be used with tables in memory only.
+``formulae`` evaluates the formula once, on a few made-up rows in which every level occurs, and so says which columns
+the design has. Transforms that learn from all rows (``scale``, ``poly``, ``bs``) have to see those instead, and can
+therefore be used with tables in memory only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,8 @@ from coreset_mcmc.tables.columns import BOOLEAN, LEVELS, Column
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.formula_check import environment, subject_of
 from coreset_mcmc.tables.terms import Coded, Component, Expression, Plain, Product, RowTerms, as_matrix, evaluated
+
+AllRows = Callable[[], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,10 @@ def made_up_rows(columns: Sequence[Column]) -> pd.DataFrame:
     return pd.DataFrame(values)
 
 
-def build_design(formula: Formula, columns: Sequence[Column], all_rows: pd.DataFrame | None) -> DesignTerms:
+def build_design(formula: Formula, columns: Sequence[Column], all_rows: AllRows | None) -> DesignTerms:
     """Terms of the right-hand side, and of the left one if it is an expression.
 
-    ``all_rows`` are the clean rows of a table that is in memory.
+    ``all_rows`` gives the clean rows of a table that is in memory.
     """
     learns = sorted(formula.stateful)
     require(
@@ -79,10 +81,11 @@ def build_design(formula: Formula, columns: Sequence[Column], all_rows: pd.DataF
         fix="Columns are centred and scaled anyway, so center, scale and standardize can be left out; powers are "
         "written as {x ** 2}. Other such columns have to be computed and stored first.",
     )
-    seen = all_rows if learns and all_rows is not None else made_up_rows(columns)
-    description = _described(formula, seen)
+    if learns and all_rows is not None:
+        return _design_terms(formula, _described(formula, all_rows()), columns)
+    description = _described(formula, made_up_rows(columns))
     unsettled = _levels_of_expressions(description)
-    if unsettled and seen is not all_rows:
+    if unsettled:
         require(
             all_rows is not None,
             subject_of(formula.text),
@@ -90,7 +93,8 @@ def build_design(formula: Formula, columns: Sequence[Column], all_rows: pd.DataF
             expected="levels that are a column, because the table is not in memory",
             fix="Compute and store that column first, or compare: {x > 3}.",
         )
-        description = _described(formula, all_rows)
+        assert all_rows is not None
+        description = _described(formula, all_rows())
     return _design_terms(formula, description, columns)
 
 
@@ -221,4 +225,3 @@ def _factor(component: Any, columns: Sequence[Column]) -> Component:
         return Plain(component.name)
     component.env = environment_by_leaf(environment(), columns)
     return Expression(component)
-

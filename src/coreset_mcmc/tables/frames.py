@@ -20,6 +20,8 @@ from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
 from coreset_mcmc.data.source import Source
 
+Frames = Iterator[tuple[int, pd.DataFrame]]
+"""Leaves with their numbers."""
 SAMPLED_ROWS = 4_096
 """Rows that tell one table from another, spread over all of them."""
 
@@ -47,7 +49,7 @@ class FrameSource(Protocol):
         """These columns of rows ``start`` to ``stop``."""
         ...
 
-    def frames(self, layout: Layout, numbers: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, pd.DataFrame]]:
+    def frames(self, layout: Layout, numbers: Sequence[int], names: Sequence[str]) -> Frames:
         """These columns of leaves, with their numbers, in ascending order."""
         ...
 
@@ -84,7 +86,7 @@ class FrameTable:
         columns = {name: pd.Series(self._columns[name][start:stop], copy=False) for name in names}
         return pd.DataFrame(columns, index=pd.RangeIndex(stop - start), copy=False)
 
-    def frames(self, layout: Layout, numbers: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, pd.DataFrame]]:
+    def frames(self, layout: Layout, numbers: Sequence[int], names: Sequence[str]) -> Frames:
         for number in numbers:
             yield number, self.frame(*layout.rows_of_leaf(number), names)
 

@@ -54,6 +54,7 @@ class Levels:
 
 
 def no_levels() -> Levels:
+    """Of a column in which nothing was found yet."""
     return Levels(frozenset(), frozenset(), frozenset())
 
 

@@ -23,19 +23,21 @@ ROWS_PER_BLOCK = 4_096
 class Moments(NamedTuple):
     """Of some rows."""
 
-    count: int
+    num_rows: int
     means: np.ndarray
     products: np.ndarray
 
     def joined(self, later: Moments) -> Moments:
-        if not (self.count and later.count):
-            return later if later.count else self
-        total = self.count + later.count
+        if not (self.num_rows and later.num_rows):
+            return later if later.num_rows else self
+        total = self.num_rows + later.num_rows
         difference = later.means - self.means
         return Moments(
             total,
-            self.means + difference * (later.count / total),
-            self.products + later.products + np.outer(difference, difference) * (self.count * (later.count / total)),
+            self.means + difference * (later.num_rows / total),
+            self.products
+            + later.products
+            + np.outer(difference, difference) * (self.num_rows * (later.num_rows / total)),
         )
 
 

@@ -1,8 +1,8 @@
 """How the columns of a design follow from clean rows, a run at a time.
 
 ``formulae`` decides what a formula means: which columns a term has, how levels are coded. Evaluating it is done here as
-far as it concerns plain columns and levels, which are most of a design; expressions go to ``formulae``. What is evaluated
-for one row never depends on other rows of the same run.
+far as it concerns plain columns and levels, which are most of a design; expressions go to ``formulae``. What is
+evaluated for one row never depends on other rows of the same run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Coded(Component):
 
     def _places(self, found: list[Any], codes: np.ndarray, rows: CleanRows) -> np.ndarray:
         known = {level: place for place, level in enumerate(self.levels)}
-        places = np.array([known.get(level, -1) for level in found], dtype=np.int64)[codes]
+        places: np.ndarray = np.array([known.get(level, -1) for level in found], dtype=np.int64)[codes]
         if places.size and places.min() < 0:
             unknown = sorted({str(found[code]) for code in np.unique(codes[places < 0])})
             raise InputError(
@@ -79,7 +79,9 @@ class Expression(Component):
     call: Any
 
     def values(self, rows: CleanRows) -> np.ndarray:
-        return evaluated(self.call.name, lambda: as_matrix(self.call.eval_new_data(rows.frame)))
+        name = f"term {self.call.name!r}"
+        values: np.ndarray = evaluated(name, lambda: as_matrix(self.call.eval_new_data(rows.frame)))
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +95,12 @@ class Product(Component):
 
 
 def _products(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    product = one[:, :, None] * other[:, None, :]
-    return product.reshape(len(one), -1)
+    product: np.ndarray = one[:, :, None] * other[:, None, :]
+    return product.reshape(len(one), one.shape[1] * other.shape[1])
 
 
 def as_matrix(values: Any) -> np.ndarray:
+    """One column or several as an array of two dimensions."""
     array = np.asarray(values)
     return array[:, None] if array.ndim == 1 else array
 
@@ -120,15 +123,6 @@ def evaluated(text: str, function: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class RawRows:
-    """What a run of rows says to a model, in the user's units."""
-
-    x: np.ndarray
-    y: np.ndarray | None
-    offset: np.ndarray | None
-
-
-@dataclass(frozen=True, eq=False)
 class RowTerms:
     """All terms of a formula: the columns of the design, and the parts of the offset."""
 
@@ -136,9 +130,9 @@ class RowTerms:
     width: int
     offsets: tuple[Component, ...]
 
-    def design(self, rows: CleanRows) -> np.ndarray:
-        """(n, p), in the user's units."""
-        x = np.empty((rows.count, self.width))
+    def design(self, rows: CleanRows, into: np.ndarray | None = None) -> np.ndarray:
+        """(n, p), in the user's units; the first columns of ``into``."""
+        x = np.empty((rows.count, self.width)) if into is None else into[:, : self.width]
         start = 0
         for component in self.columns:
             values = component.values(rows)
@@ -151,4 +145,5 @@ class RowTerms:
 
 
 def total_offset(parts: list[np.ndarray]) -> np.ndarray | None:
+    """The sum of its parts, if it has any."""
     return reduce(np.add, parts) if parts else None

@@ -91,8 +91,10 @@ def joined(one: Troubles, later: Troubles) -> Troubles:
     """The troubles of earlier rows and of later ones."""
     if not later:
         return one
-    both = {subject: trouble.joined(later[subject]) if subject in later else trouble for subject, trouble in one.items()}
-    return {**both, **{subject: trouble for subject, trouble in later.items() if subject not in one}}
+    total = dict(one)
+    for subject, trouble in later.items():
+        total[subject] = one[subject].joined(trouble) if subject in one else trouble
+    return total
 
 
 def raise_first(troubles: Troubles, subjects: list[str], place_of: PlaceOf) -> None:
