@@ -85,7 +85,8 @@ class FirstPass(Program):
         return self.measured(frame, leaf.start, arguments[0])
 
     def merge(self, one: Measured, other: Measured) -> Measured:
-        return one.joined(other)
+        with np.errstate(all="ignore"):
+            return one.joined(other)
 
     def first_estimate(self, frame: pd.DataFrame) -> np.ndarray:
         """Means over the first rows of a table; zero where they are of no use, and for counts, which are exact so."""

@@ -18,6 +18,9 @@ import numpy as np
 
 ROWS_PER_BLOCK = 4_096
 """A block stays in cache while all its columns are read."""
+MOST_PRODUCTS = 230_000
+"""Products of a block up to which OpenBLAS works in the caller's thread; its own would fight with those of an engine."""
+FEWEST_ROWS = 64
 
 
 class Moments(NamedTuple):
@@ -52,7 +55,8 @@ def moments_of(values: np.ndarray, shift: np.ndarray) -> Moments:
         sums += block.sum(axis=0)
     means = sums / count
     products = np.zeros((width, width))
-    for block in blocks(values):
+    rows_at_once = min(max(MOST_PRODUCTS // (width * (width + 1)), FEWEST_ROWS), ROWS_PER_BLOCK)
+    for block in blocks(values, rows_at_once):
         np.subtract(block, means, out=block)
         products += block.T @ block
     return Moments(count, means, products)
@@ -79,10 +83,10 @@ def ranges_of(values: np.ndarray, chosen: np.ndarray | None = None) -> Ranges:
     return Ranges(low, high)
 
 
-def blocks(values: np.ndarray) -> Iterator[np.ndarray]:
+def blocks(values: np.ndarray, rows_at_once: int = ROWS_PER_BLOCK) -> Iterator[np.ndarray]:
     """Views of consecutive rows."""
-    for start in range(0, len(values), ROWS_PER_BLOCK):
-        yield values[start : start + ROWS_PER_BLOCK]
+    for start in range(0, len(values), rows_at_once):
+        yield values[start : start + rows_at_once]
 
 
 class LogMeanExp(NamedTuple):
