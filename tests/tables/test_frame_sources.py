@@ -238,7 +238,9 @@ def test_ordered_categories_that_differ():
             levels = ["low", "high"] if start < LEAF else ["high", "low"]
             return found.assign(h=pd.Categorical(found["h"], categories=levels, ordered=True))
 
-    with pytest.raises(cm.InputError, match=r"column 'h': got ordered categories that differ.*\[high, low\]; \[low, high\]"):
+    with pytest.raises(
+        cm.InputError, match=r"column 'h': got ordered categories that differ.*\[high, low\]; \[low, high\]"
+    ):
         cm.regression("y ~ h", Reordered(many()))
 
 
@@ -276,7 +278,9 @@ def test_mistakes_in_new_rows_of_files(name):
     source = built.new_rows(Files(frame, (300, 600, 900)))
     with pytest.raises(cm.InputError, match=message):
         in_memory(source)
-    with pytest.raises(cm.InputError, match=message.replace("first in row 197 of file 3", "").replace("x: 1; ", "")[:20]):
+    with pytest.raises(
+        cm.InputError, match=message.replace("first in row 197 of file 3", "").replace("x: 1; ", "")[:20]
+    ):
         built.new_rows(frame)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -16,9 +17,12 @@ import pandas as pd
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch
+from coreset_mcmc.data.engine import Engine, merged
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import Source
+from coreset_mcmc.data.task import Task
 
 Frames = Iterator[tuple[int, pd.DataFrame]]
 """Leaves with their numbers."""
@@ -134,6 +138,12 @@ class FrameRows(Source):
 
     def fingerprint(self, *, full: bool = False) -> Any:
         return {"table": self.table.fingerprint(full=full), "columns": self.names}
+
+
+def scan_frames(rows: FrameRows, engine: Engine, task: Task, description: str) -> Any:
+    """The result of a task for all rows of a table: a pass that brings no sample of rows along, which are no arrays."""
+    parts = Rows(rows, engine).each_part([task], description)
+    return reduce(lambda one, other: merged([task], one, other), parts)[0]
 
 
 def as_table(table: Any) -> FrameSource:

@@ -16,7 +16,7 @@ from coreset_mcmc.tables.design_source import DesignSource, StandardRows
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.first_pass import RESPONSE, FirstPass, Measured
 from coreset_mcmc.tables.formula import Formula
-from coreset_mcmc.tables.frames import FrameRows, FrameSource
+from coreset_mcmc.tables.frames import FrameRows, FrameSource, scan_frames
 from coreset_mcmc.tables.kept_rows import KeptRows
 from coreset_mcmc.tables.measured_design import Design, standardised_design
 from coreset_mcmc.tables.response import check_response, subject_of_response
@@ -68,9 +68,9 @@ def measure(
     names = [column.name for column in columns]
     program = FirstPass(columns, terms.rows, terms.labels, terms.offset_labels, response, family, table.place_of)
     values_per_row = len(terms.labels) + 1 + bool(terms.offset_labels)
-    rows = Rows(FrameRows(table, names, values_per_row), engine)
+    rows = FrameRows(table, names, values_per_row)
     shift = program.first_estimate(table.frame(0, min(table.size, FIRST_ROWS), names))
-    measured: Measured = rows.scan([Task(program, (shift,))], "moments of the design")[0]
+    measured: Measured = scan_frames(rows, engine, Task(program, (shift,)), "moments of the design")
     kept = KeptRows(rows.layout, measured.kept)
     _check(measured, kept, terms, formula, family, table, drop_missing=drop_missing)
     design = standardised_design(terms, measured, shift, family)

@@ -13,7 +13,6 @@ import pandas as pd
 
 from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.leaf import Leaf
-from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import Program, Task
 from coreset_mcmc.tables.columns import (
     BOOLEAN,
@@ -28,7 +27,7 @@ from coreset_mcmc.tables.columns import (
     numbers_of,
     wrong_values,
 )
-from coreset_mcmc.tables.frames import FrameRows, FrameSource
+from coreset_mcmc.tables.frames import FrameRows, FrameSource, scan_frames
 from coreset_mcmc.tables.levels import Levels, check_count, in_order, no_levels
 
 MIXED = "mixed"
@@ -89,9 +88,8 @@ def survey(
     table: FrameSource, engine: Engine, names: Sequence[str], as_levels: Collection[str], *, drop_missing: bool
 ) -> tuple[Column, ...]:
     """What becomes of each column."""
-    rows = Rows(FrameRows(table, names, len(names)), engine)
     task = Task(Survey(tuple(names), frozenset(as_levels)))
-    num_dropped, facts = rows.scan([task], "levels of the columns")[0]
+    num_dropped, facts = scan_frames(FrameRows(table, names, len(names)), engine, task, "levels of the columns")
     counts = {name: found.num_missing for name, found in facts.items()}
     check_missing(counts, num_dropped, table.size, drop_missing=drop_missing)
     columns = tuple(_settled(name, found, name in as_levels) for name, found in facts.items())
