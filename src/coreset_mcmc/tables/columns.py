@@ -18,6 +18,16 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.trouble import PlaceOf
 
 NUMBER, WHOLE, BOOLEAN, LEVELS = "numbers", "whole numbers", "booleans", "levels"
+MIXED = "mixed"
+KINDS_OF_OBJECTS = {
+    "boolean": (BOOLEAN, ("bool",)),
+    "integer": (NUMBER, ("int",)),
+    "floating": (NUMBER, ("float",)),
+    "mixed-integer-float": (NUMBER, ("int", "float")),
+    "decimal": (NUMBER, ("Decimal",)),
+    "string": (LEVELS, ("str",)),
+}
+"""What pandas finds in a column of objects, and what that becomes."""
 LARGEST_WHOLE = 2**53
 """Below this every whole number is a float."""
 
@@ -102,6 +112,19 @@ def plain_columns(frame: pd.DataFrame, as_levels: Collection[str]) -> tuple[Colu
     return tuple(columns)
 
 
+def kind_of(column: pd.Series) -> tuple[str, Collection[str]]:
+    """What some values of a column may become, and their types as far as they are told at a glance."""
+    dtype = column.dtype
+    if pd.api.types.is_object_dtype(dtype):
+        found = pd.api.types.infer_dtype(column, skipna=True)
+        return KINDS_OF_OBJECTS.get(found) or (MIXED, {type(value).__name__ for value in column})
+    if isinstance(dtype, pd.CategoricalDtype):
+        return LEVELS, ("category",)
+    if pd.api.types.is_bool_dtype(dtype):
+        return BOOLEAN, ("bool",)
+    return (NUMBER, ("float",)) if pd.api.types.is_numeric_dtype(dtype) else (LEVELS, ("str",))
+
+
 def missing_values(column: pd.Series) -> np.ndarray | None:
     """Where it lacks a value; None if it does not."""
     dtype = column.dtype
@@ -144,21 +167,19 @@ def without_missing(
 
 def numbers_of(column: pd.Series, name: str) -> np.ndarray:
     """float64 in one piece, so that functions of NumPy take the same way through it wherever it was."""
-    try:
-        return np.ascontiguousarray(column.to_numpy(dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise wrong_values(name, {type(value).__name__ for value in column}) from error
+    kind, types = kind_of(column)
+    if len(column) and kind not in (NUMBER, BOOLEAN):
+        raise wrong_values(name, types)
+    return np.ascontiguousarray(column.to_numpy(dtype=np.float64))
 
 
 def _converted(stored: pd.Series, column: Column) -> Any:
-    if column.kind == NUMBER:
-        return numbers_of(stored, column.name)
-    if column.kind == WHOLE:
-        values = numbers_of(stored, column.name)
-        return values.astype(np.int64) if are_whole(values) else values
-    if column.kind == BOOLEAN:
+    if column.kind == LEVELS:
+        return coded(stored, column.levels or ())
+    if column.kind == BOOLEAN and (not len(stored) or kind_of(stored)[0] == BOOLEAN):
         return stored.to_numpy(dtype=bool)
-    return coded(stored, column.levels or ())
+    values = numbers_of(stored, column.name)
+    return values.astype(np.int64) if column.kind == WHOLE and are_whole(values) else values
 
 
 def are_whole(values: np.ndarray) -> bool:

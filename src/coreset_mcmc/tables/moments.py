@@ -19,7 +19,7 @@ import numpy as np
 ROWS_PER_BLOCK = 4_096
 """A block stays in cache while all its columns are read."""
 MOST_PRODUCTS = 230_000
-"""Products of a block up to which OpenBLAS works in the caller's thread; its own would fight with those of an engine."""
+"""Of a block, up to which OpenBLAS works in the caller's thread: its own would fight with those of an engine."""
 FEWEST_ROWS = 64
 
 

@@ -17,29 +17,20 @@ from coreset_mcmc.data.task import Program, Task
 from coreset_mcmc.tables.columns import (
     BOOLEAN,
     LEVELS,
+    MIXED,
     NUMBER,
     WHOLE,
     Column,
     are_whole,
     check_missing,
     complete_places,
+    kind_of,
     missing_by_column,
     numbers_of,
     wrong_values,
 )
 from coreset_mcmc.tables.frames import FrameRows, FrameSource, scan_frames
 from coreset_mcmc.tables.levels import Levels, check_count, in_order, no_levels
-
-MIXED = "mixed"
-KINDS_OF_OBJECTS = {
-    "boolean": (BOOLEAN, ("bool",)),
-    "integer": (NUMBER, ("int",)),
-    "floating": (NUMBER, ("float",)),
-    "mixed-integer-float": (NUMBER, ("int", "float")),
-    "decimal": (NUMBER, ("Decimal",)),
-    "string": (LEVELS, ("str",)),
-}
-"""What pandas finds in a column of objects, and what that becomes."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ def survey(
 def _facts(name: str, column: pd.Series, num_missing: int, as_levels: bool) -> Facts:
     if not len(column):
         return Facts(num_missing)
-    kind, types = _kind_of(column)
+    kind, types = kind_of(column)
     if kind == LEVELS:
         return Facts(num_missing, frozenset([kind]), frozenset(types), levels=Levels.of_column(column))
     if kind == MIXED or not as_levels:
@@ -111,24 +102,9 @@ def _facts(name: str, column: pd.Series, num_missing: int, as_levels: bool) -> F
     return Facts(num_missing, frozenset([kind]), frozenset(types), are_whole(values), Levels.of_numbers(values))
 
 
-def _kind_of(column: pd.Series) -> tuple[str, Collection[str]]:
-    """What it becomes, and the types of its values where that may be told."""
-    dtype = column.dtype
-    if pd.api.types.is_object_dtype(dtype):
-        found = pd.api.types.infer_dtype(column, skipna=True)
-        return KINDS_OF_OBJECTS.get(found) or (MIXED, {type(value).__name__ for value in column})
-    if isinstance(dtype, pd.CategoricalDtype):
-        return LEVELS, ()
-    if pd.api.types.is_bool_dtype(dtype):
-        return BOOLEAN, ("bool",)
-    if pd.api.types.is_numeric_dtype(dtype):
-        return NUMBER, ("float",)
-    return LEVELS, ("str",)
-
-
 def _settled(name: str, facts: Facts, as_levels: bool) -> Column:
     if len(facts.kinds) > 1 or MIXED in facts.kinds:
-        raise wrong_values(name, facts.types | facts.levels.types)
+        raise wrong_values(name, facts.types - {"category"} | facts.levels.types)
     (kind,) = facts.kinds
     if kind == LEVELS:
         return Column(name, LEVELS, in_order(name, facts.levels))
