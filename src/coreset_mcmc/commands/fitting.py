@@ -44,7 +44,7 @@ def fit_table(console: Console, config: Config, out: Path, *, overwrite: bool = 
     config = config.changed("sampling", seed=seed)
     folder = new_folder(out, Config(**{**vars(config), "made_with": versions()}), overwrite=overwrite)
     with locked(folder):
-        return _carry_out(console, config, folder, frame, model)
+        return _carry_out(console, config, folder, model)
 
 
 def resume(console: Console, path: Path) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def resume(console: Console, path: Path) -> dict[str, Any]:
     if config.made_with != versions():
         console.print("[yellow]The run began with other versions of the software: its bits may differ.[/yellow]")
     with locked(folder):
-        return _carry_out(console, config, folder, frame, _regression(frame, config))
+        return _carry_out(console, config, folder, _regression(frame, config))
 
 
 def _check_method(config: Config) -> None:
@@ -106,9 +106,7 @@ def _regression(frame: pd.DataFrame, config: Config) -> Regression:
     )
 
 
-def _carry_out(
-    console: Console, config: Config, folder: RunFolder, frame: pd.DataFrame, model: Regression
-) -> dict[str, Any]:
+def _carry_out(console: Console, config: Config, folder: RunFolder, model: Regression) -> dict[str, Any]:
     began = time.perf_counter()
     _print_plan(console, config, model)
     with writing(folder):
@@ -118,7 +116,7 @@ def _carry_out(
             fitted = _fit(config, folder, model, progressbar=console.is_terminal)
         warned = [str(warning.message) for warning in caught if warning.category is UserWarning]
         folder.write(folder.draws, fitted.save)
-        rows = coreset_rows(fitted, frame, model)
+        rows = coreset_rows(fitted, model)
         if rows is not None:
             folder.write(folder.coreset, lambda place: rows.to_csv(place, index=False))
         judged = _judge(console, config, fitted)
@@ -174,14 +172,13 @@ def _judge(console: Console, config: Config, fitted: Fit) -> Trust | None:
         )
 
 
-def coreset_rows(fitted: Fit, frame: pd.DataFrame, model: Regression) -> pd.DataFrame | None:
+def coreset_rows(fitted: Fit, model: Regression) -> pd.DataFrame | None:
     """The rows with the user's own columns, heaviest first; our two columns give way to columns of the same name."""
     if not fitted.has_coreset:
         return None
     coreset = fitted.coreset
-    numbers = np.asarray(model.row_numbers)[coreset.indices]
-    rows = frame.iloc[numbers]
-    ours = {_free_name("row", rows): numbers, _free_name("weight", rows): coreset.weights}
+    rows = model.table_rows(coreset.indices)
+    ours = {_free_name("row", rows): rows.index.to_numpy(), _free_name("weight", rows): coreset.weights}
     table = pd.concat([pd.DataFrame(ours), rows.reset_index(drop=True)], axis=1)
     result: pd.DataFrame | None = table.iloc[np.argsort(-coreset.weights, kind="stable")].reset_index(drop=True)
     return result
@@ -195,7 +192,7 @@ def _free_name(name: str, frame: pd.DataFrame) -> str:
 
 def _print_plan(console: Console, config: Config, model: Regression) -> None:
     console.print(
-        f"[bold]{escape(config.model.formula)}[/bold] ({model.family}), {len(model.row_numbers):,} rows of "
+        f"[bold]{escape(config.model.formula)}[/bold] ({model.family}), {model.num_rows:,} rows of "
         f"{escape(Path(config.data.path).name)}, seed {config.sampling.seed}"
     )
     priors = ", ".join(f"{name} ~ {prior}" for name, prior in list(model.priors.items())[:8])

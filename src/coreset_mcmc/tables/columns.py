@@ -1,202 +1,222 @@
-"""The columns that a formula uses: missing values, infinite values and types, settled before ``formulae`` sees them."""
+"""The columns that a formula uses, in types that it can be evaluated on, without rows that lack a value.
+
+What becomes of a column is settled for all rows (:class:`Column`) before any run of rows is converted (:func:`clean`),
+so that a run does not depend on which others it came with.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.tables.trouble import PlaceOf
 
-LARGEST_VALUE = 1e100
-"""Squares of larger numbers overflow when their rows are summed."""
-MOST_LEVELS = 1000
-"""A factor with more levels than this has no place in a dense design."""
-
-
-@dataclass(frozen=True, eq=False)
-class CleanRows:
-    """Rows without missing values, in types that a formula can be evaluated on."""
-
-    frame: pd.DataFrame
-    row_numbers: np.ndarray
-    num_dropped: int
-
-
-def check_frame(frame: Any) -> None:
-    """A data frame with rows and with names that tell its columns apart."""
-    require(
-        isinstance(frame, pd.DataFrame),
-        "table",
-        got=type(frame).__name__,
-        expected="a pandas DataFrame",
-        fix="Build one with pandas.DataFrame(...), or read a file with read_table.",
-    )
-    require(len(frame) > 0, "table", got="0 rows", expected="at least one row", fix="Check the filter that made it.")
-    repeated = sorted(name for name, count in Counter(map(str, frame.columns)).items() if count > 1)
-    require(
-        not repeated,
-        "table",
-        got=f"repeated columns {repeated}",
-        expected="one column for each name",
-        fix="Rename or drop the repeated columns.",
-    )
+NUMBER, WHOLE, BOOLEAN, LEVELS = "numbers", "whole numbers", "booleans", "levels"
+MIXED = "mixed"
+KINDS_OF_OBJECTS = {
+    "boolean": (BOOLEAN, ("bool",)),
+    "integer": (NUMBER, ("int",)),
+    "floating": (NUMBER, ("float",)),
+    "mixed-integer-float": (NUMBER, ("int", "float")),
+    "decimal": (NUMBER, ("Decimal",)),
+    "string": (LEVELS, ("str",)),
+}
+"""What pandas finds in a column of objects, and what that becomes."""
+LARGEST_WHOLE = 2**53
+"""Below this every whole number is a float."""
 
 
-def clean_rows(
-    frame: pd.DataFrame, names: Sequence[str], as_levels: Collection[str], *, drop_missing: bool
-) -> CleanRows:
-    """The named columns, converted, without the rows in which one of them is missing.
-
-    Whole numbers of the columns ``as_levels`` stay whole.
-    """
-    by_text = {str(name): name for name in frame.columns}
-    used = {name: frame[by_text[name]] for name in names}
-    for name, column in used.items():
-        _check_type(name, column)
-    missing = {name: lacks for name, column in used.items() if (lacks := column.isna().to_numpy()).any()}
-    keep = None
-    if missing:
-        is_missing = np.logical_or.reduce(list(missing.values()))
-        listed = ", ".join(f"{name}: {int(lacks.sum())}" for name, lacks in missing.items())
-        require(
-            drop_missing,
-            "missing values",
-            got=f"{int(is_missing.sum())} of {len(frame)} rows with missing values ({listed})",
-            expected="a value in every column that the formula uses",
-            fix="Drop those rows with drop_missing=True, or fill them in.",
-        )
-        keep = np.flatnonzero(~is_missing)
-        require(
-            keep.size > 0,
-            "missing values",
-            got=f"none of {len(frame)} rows without missing values ({listed})",
-            expected="at least one complete row",
-            fix="Leave out the columns that are mostly missing.",
-        )
-    kept = {name: column if keep is None else column.iloc[keep] for name, column in used.items()}
-    row_numbers = np.arange(len(frame)) if keep is None else keep
-    converted = {name: _converted(name, column, row_numbers, name in as_levels) for name, column in kept.items()}
-    clean = pd.DataFrame(converted, index=pd.Index(row_numbers), copy=False)
-    return CleanRows(clean, row_numbers, len(frame) - len(row_numbers))
-
-
-def _check_type(name: str, column: pd.Series) -> None:
-    dtype = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
-        raise _wrong_type(name, "dates", "Turn them into numbers first, e.g. days since a start, or the month.")
-    if pd.api.types.is_timedelta64_dtype(dtype):
-        raise _wrong_type(name, "durations", "Turn them into numbers first, e.g. column.dt.total_seconds().")
-    if pd.api.types.is_complex_dtype(dtype):
-        raise _wrong_type(name, "complex numbers", "Use real and imaginary parts as columns.")
-    if isinstance(dtype, pd.IntervalDtype):
-        raise _wrong_type(name, "intervals", "Turn them into text: column.astype(str).")
-
-
-def _wrong_type(name: str, got: str, fix: str) -> InputError:
-    return InputError(f"column {name!r}", got=got, expected="numbers, booleans, text or categories", fix=fix)
-
-
-def _converted(name: str, column: pd.Series, row_numbers: np.ndarray, keep_integers: bool) -> Any:
-    """Numbers as float64, booleans as they are, everything else as ordered categories that occur.
+@dataclass(frozen=True)
+class Column:
+    """What the values of a column become: float64, int64, bool, or one of some levels.
 
     Whole numbers stay whole only where they serve as levels: powers of them would overflow in silence.
     """
-    dtype = column.dtype
-    found = pd.api.types.infer_dtype(column, skipna=True) if pd.api.types.is_object_dtype(dtype) else ""
-    if found == "boolean" or (pd.api.types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype)):
-        return column.to_numpy(dtype=bool)
-    if found in ("integer", "floating", "mixed-integer-float", "decimal") or pd.api.types.is_numeric_dtype(dtype):
-        values = column.to_numpy(dtype=np.float64)
-        check_numbers(f"column {name!r}", values, row_numbers)
-        is_whole = keep_integers and bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < 2**53))
-        return values.astype(np.int64) if is_whole else values
-    if found not in ("", "string"):
-        raise _wrong_values(name, {type(value).__name__ for value in column})
-    return _levels(name, column)
+
+    name: str
+    kind: str
+    levels: tuple[Any, ...] | None = None
+    """All that occur, in the order in which they are coded; None for numbers that are no levels."""
 
 
-def check_numbers(subject: str, values: np.ndarray, row_numbers: np.ndarray) -> None:
-    """Finite numbers of a size whose squares can be summed; an error names the row of the user's table."""
-    with np.errstate(invalid="ignore"):
-        is_bad = ~(np.abs(values) <= LARGEST_VALUE)
-    if not is_bad.any():
-        return
-    first = int(np.argmax(is_bad))
-    num_infinite = int((~np.isfinite(values)).sum())
-    if num_infinite:
-        first = int(np.argmin(np.isfinite(values)))
-        raise InputError(
-            subject,
-            got=f"{num_infinite} values that are infinite or not a number (first in row {row_numbers[first]})",
-            expected="finite numbers",
-            fix="Drop or repair those rows; a transform such as np.log needs arguments inside its domain.",
-        )
-    raise InputError(
-        subject,
-        got=f"{int(is_bad.sum())} values as large as {values[first]:.3g} (first in row {row_numbers[first]})",
-        expected=f"numbers of at most {LARGEST_VALUE:g}",
-        fix="Such values usually stand for something that is missing; drop those rows, or change the unit.",
-    )
+class CleanRows:
+    """A run of rows without missing values; :attr:`columns` holds arrays, and categoricals for levels."""
+
+    def __init__(
+        self, columns: dict[str, Any], places: np.ndarray | None, start: int, count: int, place_of: PlaceOf
+    ) -> None:
+        self.columns = columns
+        self.places = places
+        """Of these rows in the run that was read; None if none was dropped."""
+        self.start = start
+        """The first row of the run in the table."""
+        self.count = count
+        self.place_in_table = place_of
+
+    def row_of(self, place: int) -> int:
+        """The number of a row in the table."""
+        return self.start + int(place if self.places is None else self.places[place])
+
+    def place_of(self, place: int) -> str:
+        """How a user would find a row."""
+        return self.place_in_table(self.row_of(place))
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The same columns for ``formulae``."""
+        return pd.DataFrame(self.columns, index=pd.RangeIndex(self.count), copy=False)
 
 
-def _levels(name: str, column: pd.Series) -> Any:
-    """Ordered categories that occur, sorted unless the user has ordered them."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        present = column.cat.remove_unused_categories()
-        levels = present.cat.categories.tolist()
-        levels = levels if column.dtype.ordered else _sorted(name, levels)
-        result = pd.Categorical(present, categories=levels, ordered=True)
-    else:
-        codes, found = pd.factorize(column)
-        levels = _sorted(name, found.tolist())
-        places = {level: place for place, level in enumerate(levels)}
-        moved = np.array([places[level] for level in found.tolist()], dtype=np.int64)
-        result = pd.Categorical.from_codes(moved[codes], pd.Index(levels), ordered=True)
-    return result
-
-
-def check_levels(frame: pd.DataFrame, as_levels: Collection[str]) -> None:
-    """Factors have far fewer levels than there are rows."""
+def check_types(frame: pd.DataFrame) -> None:
+    """Refuse types that are neither numbers nor levels."""
     for name, column in frame.items():
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            count = len(column.cat.categories)
-        elif name in as_levels:
-            count = int(column.nunique())
-        else:
-            continue
-        if count == len(frame) and count > 2:
-            raise InputError(
-                f"column {name!r}",
-                got=f"{count} different values in {len(frame)} rows",
-                expected="fewer levels than rows",
-                fix="A name or number of each row explains nothing: leave it out. Numbers that were read as text "
-                "(a decimal comma, a unit) have to be converted first.",
-            )
-        require(
-            count <= MOST_LEVELS,
-            f"column {name!r}",
-            got=f"{count} levels",
-            expected=f"at most {MOST_LEVELS}",
-            fix="Group rare levels together, or use a group-specific term (1|g) in Bambi with cm.from_bambi.",
-        )
+        dtype = column.dtype
+        if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
+            raise _wrong_type(name, "dates", "Turn them into numbers first, e.g. days since a start, or the month.")
+        if pd.api.types.is_timedelta64_dtype(dtype):
+            raise _wrong_type(name, "durations", "Turn them into numbers first, e.g. column.dt.total_seconds().")
+        if pd.api.types.is_complex_dtype(dtype):
+            raise _wrong_type(name, "complex numbers", "Use real and imaginary parts as columns.")
+        if isinstance(dtype, pd.IntervalDtype):
+            raise _wrong_type(name, "intervals", "Turn them into text: column.astype(str).")
 
 
-def _sorted(name: str, levels: list[Any]) -> list[Any]:
-    types = {type(level).__name__ for level in levels}
-    if len(types) > 1 or not types <= {"str", "int", "float", "bool"}:
-        raise _wrong_values(name, types)
-    return sorted(levels)
+def _wrong_type(name: Any, got: str, fix: str) -> InputError:
+    return InputError(f"column {name!r}", got=got, expected="numbers, booleans, text or categories", fix=fix)
 
 
-def _wrong_values(name: str, types: set[str]) -> InputError:
+def wrong_values(name: str, types: Iterable[str]) -> InputError:
+    """The error about a column whose values have nothing in common."""
     return InputError(
         f"column {name!r}",
         got=f"values of type {', '.join(sorted(types))}",
         expected="numbers only, or text only",
         fix="Turn all of them into one type, e.g. column.astype(str) or pandas.to_numeric(column).",
+    )
+
+
+def plain_columns(frame: pd.DataFrame, as_levels: Collection[str]) -> tuple[Column, ...] | None:
+    """The columns, if their types say all about them: numbers and booleans that are no levels."""
+    columns = []
+    for name, column in frame.items():
+        is_boolean = pd.api.types.is_bool_dtype(column.dtype) and not isinstance(column.dtype, pd.CategoricalDtype)
+        if name in as_levels or not (is_boolean or pd.api.types.is_numeric_dtype(column.dtype)):
+            return None
+        columns.append(Column(str(name), BOOLEAN if is_boolean else NUMBER))
+    return tuple(columns)
+
+
+def kind_of(column: pd.Series) -> tuple[str, Collection[str]]:
+    """What some values of a column may become, and their types as far as they are told at a glance."""
+    dtype = column.dtype
+    if pd.api.types.is_object_dtype(dtype):
+        found = pd.api.types.infer_dtype(column, skipna=True)
+        return KINDS_OF_OBJECTS.get(found) or (MIXED, {type(value).__name__ for value in column})
+    if isinstance(dtype, pd.CategoricalDtype):
+        return LEVELS, ("category",)
+    if pd.api.types.is_bool_dtype(dtype):
+        return BOOLEAN, ("bool",)
+    return (NUMBER, ("float",)) if pd.api.types.is_numeric_dtype(dtype) else (LEVELS, ("str",))
+
+
+def missing_values(column: pd.Series) -> np.ndarray | None:
+    """Where it lacks a value; None if it does not."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        return None
+    lacks = (
+        np.isnan(column.to_numpy()) if isinstance(dtype, np.dtype) and dtype.kind == "f" else column.isna().to_numpy()
+    )
+    return lacks if lacks.any() else None
+
+
+def complete_places(missing: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Rows that lack nothing; None if all do not."""
+    return np.flatnonzero(~np.logical_or.reduce(list(missing.values()))) if missing else None
+
+
+def missing_by_column(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Where columns lack values, of those that do."""
+    return {name: lacks for name in names if (lacks := missing_values(frame[name])) is not None}
+
+
+def clean(frame: pd.DataFrame, start: int, columns: Sequence[Column], place_of: PlaceOf) -> CleanRows:
+    """A run of rows that begins with row ``start`` of the table."""
+    return without_missing(
+        frame, start, columns, missing_by_column(frame, (column.name for column in columns)), place_of
+    )
+
+
+def without_missing(
+    frame: pd.DataFrame, start: int, columns: Sequence[Column], missing: Mapping[str, np.ndarray], place_of: PlaceOf
+) -> CleanRows:
+    """As :func:`clean`, where it is known what is missing."""
+    places = complete_places(missing)
+    values = {}
+    for column in columns:
+        stored = frame[column.name]
+        values[column.name] = _converted(stored if places is None else stored.iloc[places], column)
+    return CleanRows(values, places, start, len(frame) if places is None else len(places), place_of)
+
+
+def numbers_of(column: pd.Series, name: str) -> np.ndarray:
+    """float64 in one piece, so that functions of NumPy take the same way through it wherever it was."""
+    kind, types = kind_of(column)
+    if len(column) and kind not in (NUMBER, BOOLEAN):
+        raise wrong_values(name, types)
+    return np.ascontiguousarray(column.to_numpy(dtype=np.float64))
+
+
+def _converted(stored: pd.Series, column: Column) -> Any:
+    if column.kind == LEVELS:
+        return coded(stored, column.levels or ())
+    if column.kind == BOOLEAN and (not len(stored) or kind_of(stored)[0] == BOOLEAN):
+        return stored.to_numpy(dtype=bool)
+    values = numbers_of(stored, column.name)
+    return values.astype(np.int64) if column.kind == WHOLE and are_whole(values) else values
+
+
+def are_whole(values: np.ndarray) -> bool:
+    """Whether they can be turned into integers and back."""
+    return bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_WHOLE))
+
+
+def coded(stored: pd.Series, levels: tuple[Any, ...]) -> pd.Categorical:
+    """The places of values among levels; others come after them."""
+    if isinstance(stored.dtype, pd.CategoricalDtype):
+        codes, found = stored.cat.codes.to_numpy(), stored.cat.categories.tolist()
+    else:
+        codes, index = pd.factorize(stored)
+        found = index.tolist()
+    places = {level: place for place, level in enumerate(levels)}
+    present = set(np.unique(codes).tolist())
+    for place, level in enumerate(found):
+        if place in present:
+            places.setdefault(level, len(places))
+    moved = np.array([places.get(level, -1) for level in found], dtype=np.int64)
+    return pd.Categorical.from_codes(moved[codes] if len(found) else codes, pd.Index(list(places)), ordered=True)
+
+
+def check_missing(missing: Mapping[str, int], num_dropped: int, num_rows: int, *, drop_missing: bool) -> None:
+    """Refuse rows that lack values unless they may be dropped and some are left."""
+    listed = ", ".join(f"{name}: {count}" for name, count in missing.items() if count)
+    require(
+        drop_missing or not num_dropped,
+        "missing values",
+        got=f"{num_dropped} of {num_rows} rows with missing values ({listed})",
+        expected="a value in every column that the formula uses",
+        fix="Drop those rows with drop_missing=True, or fill them in.",
+    )
+    require(
+        num_dropped < num_rows,
+        "missing values",
+        got=f"none of {num_rows} rows without missing values ({listed})",
+        expected="at least one complete row",
+        fix="Leave out the columns that are mostly missing.",
     )

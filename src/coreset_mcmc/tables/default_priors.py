@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.tables.design import Design
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.formula_check import close_to
+from coreset_mcmc.tables.measured_design import Design
 from coreset_mcmc.tables.priors import Prior, in_words, read_prior
 from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT

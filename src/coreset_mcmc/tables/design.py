@@ -1,27 +1,30 @@
-"""From clean rows and a formula to a standardised design.
+"""From a formula and the columns of a table to the terms of a design.
 
-With an intercept each column j becomes (x_j - m_j) / s_j with its mean and standard deviation; without one it is
-divided by its root mean square alone. Dummies, interactions, splines and polynomials are all columns here.
+``formulae`` evaluates the formula once, on a few made-up rows in which every level occurs, and so says which columns
+the design has. Transforms that learn from all rows (``scale``, ``poly``, ``bs``) have to see those instead, and can
+therefore be used with tables in memory only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.tables.columns import LARGEST_VALUE, check_numbers
+from coreset_mcmc.core.errors import require
+from coreset_mcmc.tables.calls_by_leaf import environment_by_leaf
+from coreset_mcmc.tables.columns import BOOLEAN, LEVELS, Column
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.formula_check import environment, subject_of
-from coreset_mcmc.tables.passes import centre, column_ranges, gram, scale
+from coreset_mcmc.tables.terms import Coded, Component, Expression, Plain, Product, RowTerms, as_matrix, evaluated
 
-SMALLEST_EIGENVALUE = 1e-12
-"""Of the correlation matrix of the design: below this its columns are the same up to rounding."""
+AllRows = Callable[[], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -36,80 +39,137 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """The standardised columns and how they came about."""
+class DesignTerms:
+    """What a formula means for a table."""
 
-    x: np.ndarray
-    means: np.ndarray
-    scales: np.ndarray
     has_intercept: bool
-    offset: np.ndarray | None
     terms: tuple[Term, ...]
     labels: tuple[str, ...]
     """The name of each column."""
-    gram: np.ndarray
-    """x'x / N."""
-    response: Any
-    """The values of a response that is an expression."""
-    evaluated: tuple[Any, ...]
-    """The terms of ``formulae``, which remember levels and transforms."""
-
-    def rows(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray | None]:
-        """The design, standardised as before, and the offset of other rows."""
-        x = np.empty((len(frame), len(self.means)))
-        offset, start = None, 0
-        for term in self.evaluated:
-            if term.kind == "intercept":
-                continue
-            values = _evaluate(lambda term=term: _as_matrix(term.eval_new_data(frame)))
-            if term.kind == "offset":
-                offset = values[:, 0] + (0.0 if offset is None else offset)
-                continue
-            stop = start + values.shape[1]
-            x[:, start:stop] = (values - self.means[start:stop]) / self.scales[start:stop]
-            start = stop
-        return x, offset
+    offset_labels: tuple[str, ...]
+    response: Component | None
+    """A response that is an expression."""
+    rows: RowTerms
 
 
-def build_design(frame: pd.DataFrame, formula: Formula) -> Design:
-    """Evaluate the right-hand side, and the left one if it is an expression."""
+def made_up_rows(columns: Sequence[Column]) -> pd.DataFrame:
+    """A few rows with the types of the columns and all their levels."""
+    count = max([2, *(len(column.levels or ()) for column in columns)])
+    values: dict[str, Any] = {}
+    for column in columns:
+        if column.kind == LEVELS:
+            codes = np.arange(count) % len(column.levels or ())
+            values[column.name] = pd.Categorical.from_codes(codes, pd.Index(list(column.levels or ())), ordered=True)
+        elif column.levels is not None:
+            values[column.name] = np.resize(np.array(column.levels), count)
+        else:
+            values[column.name] = np.arange(count) % 2 == 0 if column.kind == BOOLEAN else np.linspace(1.0, 2.0, count)
+    return pd.DataFrame(values)
+
+
+def build_design(formula: Formula, columns: Sequence[Column], all_rows: AllRows | None) -> DesignTerms:
+    """Terms of the right-hand side, and of the left one if it is an expression.
+
+    ``all_rows`` gives the clean rows of a table that is in memory.
+    """
+    learns = sorted(formula.stateful)
+    require(
+        not learns or all_rows is not None,
+        subject_of(formula.text),
+        got=f"{', '.join(learns)}, which depends on all rows at once",
+        expected="terms that follow from one row at a time, because the table is not in memory",
+        fix="Columns are centred and scaled anyway, so center, scale and standardize can be left out; powers are "
+        "written as {x ** 2}. Other such columns have to be computed and stored first.",
+    )
+    if learns and all_rows is not None:
+        return _design_terms(formula, _described(formula, all_rows()), columns)
+    description = _described(formula, made_up_rows(columns))
+    unsettled = _levels_of_expressions(description)
+    if unsettled:
+        require(
+            all_rows is not None,
+            subject_of(formula.text),
+            got=f"{unsettled[0]}, which makes levels",
+            expected="levels that are a column, because the table is not in memory",
+            fix="Compute and store that column first, or compare: {x > 3}.",
+        )
+        assert all_rows is not None
+        description = _described(formula, all_rows())
+    return _design_terms(formula, description, columns)
+
+
+def _described(formula: Formula, frame: Any) -> Any:
+    """The terms, each with factors of its own: ``a / b`` would share them, and a factor is coded for one term."""
     from formulae import model_description
 
-    space = environment()
     text = formula.right if formula.response_column is not None else formula.text
-    description = _evaluate(lambda: model_description(text), formula.text)
-    _evaluate(lambda: description.eval(frame, space), formula.text)
-    response = None
-    if description.response is not None:
-        _evaluate(lambda: (description.response.set_type(frame, space), description.response.set_data()), formula.text)
-        response = description.response.term.data
+    space = environment()
+
+    def describe() -> Any:
+        description = model_description(text)
+        for term in description.common_terms:
+            if term.kind != "intercept":
+                term.components = deepcopy(term.components)
+        description.eval(frame, space)
+        if description.response is not None:
+            description.response.set_type(frame, space)
+            description.response.set_data()
+        return description
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        return evaluated(subject_of(formula.text), describe)
+
+
+def _levels_of_expressions(description: Any) -> list[str]:
+    """Expressions with text as their value, whose levels are known once all rows are."""
+    from formulae.categorical import CategoricalBox
+
+    found = []
+    responses = [] if description.response is None else [description.response.term]
+    for term in [*description.common_terms, *responses]:
+        for component in getattr(term, "components", []):
+            data = component._intermediate_data
+            is_ordered = isinstance(data, CategoricalBox) or getattr(getattr(data, "dtype", None), "ordered", False)
+            if component.kind == "categoric" and not is_ordered:
+                found.append(component.name)
+    return found
+
+
+def _design_terms(formula: Formula, description: Any, columns: Sequence[Column]) -> DesignTerms:
     common = description.common_terms
     has_intercept = any(term.kind == "intercept" for term in common)
-    columns = [term for term in common if term.kind not in ("intercept", "offset")]
+    of_design = [term for term in common if term.kind not in ("intercept", "offset")]
+    offsets = [term for term in common if term.kind == "offset"]
     require(
-        has_intercept or bool(columns),
+        has_intercept or bool(of_design),
         subject_of(formula.text),
         got="neither an intercept nor a predictor",
         expected="at least one term",
         fix="Write 'y ~ 1' for an intercept alone.",
     )
-    offset = None
-    for term in common:
-        if term.kind == "offset":
-            values = _as_matrix(term.data)[:, 0].astype(float)
-            check_numbers(f"term {term.name!r}", values, frame.index.to_numpy())
-            offset = values + (0.0 if offset is None else offset)
-    terms, labels = _named(columns)
-    x = np.empty((len(frame), len(labels)))
-    for own, term in zip(terms, columns, strict=True):
-        x[:, own.columns] = _as_matrix(term.data)
-        term.data = None
-    _forget(columns)
-    means, scales = _standardise(x, labels, frame.index.to_numpy(), has_intercept=has_intercept)
-    squares = gram(x)
-    _check_rank(squares, labels, len(x))
-    return Design(
-        x, means, scales, has_intercept, offset, tuple(terms), tuple(labels), squares, response, tuple(common)
+    terms, labels = _named(of_design)
+    response = None
+    if description.response is not None:
+        _check_response(description.response.term.data, formula)
+        response = _component(description.response.term, columns)
+    rows = RowTerms(
+        tuple(_component(term, columns) for term in of_design),
+        len(labels),
+        tuple(_component(term, columns) for term in offsets),
+    )
+    names = tuple(term.name for term in offsets)
+    return DesignTerms(has_intercept, tuple(terms), tuple(labels), names, response, rows)
+
+
+def _check_response(values: Any, formula: Formula) -> None:
+    array = np.asarray(values)
+    is_column = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)
+    require(
+        is_column and (array.dtype == bool or np.issubdtype(array.dtype, np.number)),
+        f"response {formula.response!r}",
+        got=f"shape (N, {array.shape[1]})" if array.ndim == 2 else f"dtype {array.dtype}",
+        expected="one number for each row",
+        fix="Use a column, np.log(y), {y / 2} or y['level'].",
     )
 
 
@@ -118,12 +178,12 @@ def _plain(name: str) -> str:
     return name.replace("/", "div")
 
 
-def _named(columns: list[Any]) -> tuple[list[Term], list[str]]:
+def _named(of_design: list[Any]) -> tuple[list[Term], list[str]]:
     """Places and names of the columns of each term."""
     terms: list[Term] = []
     labels: list[str] = []
-    for term in columns:
-        width = _as_matrix(term.data).shape[1]
+    for term in of_design:
+        width = as_matrix(term.data).shape[1]
         require(
             width > 0,
             f"term {term.name!r}",
@@ -138,73 +198,30 @@ def _named(columns: list[Any]) -> tuple[list[Term], list[str]]:
     return terms, labels
 
 
-def _forget(columns: list[Any]) -> None:
-    """Free the rows that terms hold; what they know about levels and transforms stays."""
-    for term in columns:
-        for component in term.components:
-            component.value = None
-            component._intermediate_data = None
+def _component(term: Any, columns: Sequence[Column]) -> Component:
+    """A term of ``formulae`` without the rows that it holds."""
+    factors = tuple(_factor(component, columns) for component in term.components)
+    term.data = None
+    return factors[0] if len(factors) == 1 else Product(factors)
 
 
-def _as_matrix(values: Any) -> np.ndarray:
-    array = np.asarray(values)
-    return array[:, None] if array.ndim == 1 else array
+def _factor(component: Any, columns: Sequence[Column]) -> Component:
+    from formulae.terms.call_resolver import LazyVariable
+    from formulae.terms.variable import Variable
 
-
-def _evaluate(function: Any, text: str = "") -> Any:
-    """Run a step of ``formulae``, which prints on errors, and turn what it raises into words."""
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
-            return function()
-    except InputError:
-        raise
-    except Exception as error:
-        summary = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(
-            subject_of(text) if text else "table",
-            got=f"{type(error).__name__}: {summary}",
-            expected="terms that can be evaluated on the columns",
-            fix="Check the types of the columns and the arguments of the calls.",
-        ) from error
-
-
-def _standardise(
-    x: np.ndarray, labels: list[str], row_numbers: np.ndarray, *, has_intercept: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """In place; means and scales."""
-    low, high = column_ranges(x)
-    for place, label in enumerate(labels):
-        if not (low[place] >= -LARGEST_VALUE and high[place] <= LARGEST_VALUE):
-            check_numbers(f"term {label!r}", x[:, place], row_numbers)
-    is_constant = (low == high) & (has_intercept | (low == 0))
-    if is_constant.any():
-        constant = [(label, value) for label, value, same in zip(labels, low, is_constant, strict=True) if same]
-        listed = ", ".join(f"{label} = {value:g}" for label, value in constant[:10])
-        is_cell = any(":" in label and value == 0 for label, value in constant)
-        raise InputError(
-            "design",
-            got=f"terms with the same value in every row ({listed}{', ...' if len(constant) > 10 else ''})",
-            expected="terms that vary",
-            fix="No row has these combinations of levels: leave the interaction out, or merge levels."
-            if is_cell
-            else "Leave them out; the intercept takes their place.",
-        )
-    means = centre(x) if has_intercept else np.zeros(x.shape[1])
-    return means, scale(x)
-
-
-def _check_rank(squares: np.ndarray, labels: list[str], num_rows: int) -> None:
-    if not labels:
-        return
-    values, vectors = np.linalg.eigh(squares)
-    if values[0] > SMALLEST_EIGENVALUE:
-        return
-    weights = np.abs(vectors[:, values <= SMALLEST_EIGENVALUE]).max(axis=1)
-    involved = [label for label, weight in zip(labels, weights, strict=True) if weight > 1e-3]
-    raise InputError(
-        "design",
-        got=f"linearly dependent terms {', '.join(involved[:10])}{', ...' if len(involved) > 10 else ''}"
-        f" ({num_rows} rows, {len(labels)} columns)",
-        expected="terms of which none is a combination of the others",
-        fix="Leave one of them out, or merge levels.",
-    )
+    is_variable = isinstance(component, Variable)
+    component.value = None
+    if component.kind == "offset":
+        component._intermediate_data.x = None
+    else:
+        component._intermediate_data = None
+    if component.kind == "categoric":
+        is_coded = not is_variable and component.call.callee in ("C", "S", "T")
+        argument = component.call.args[0] if is_coded else None
+        if is_variable or isinstance(argument, LazyVariable):
+            name = component.name if argument is None else argument.name
+            return Coded(name, tuple(component.levels), np.asarray(component.contrast_matrix.matrix, float))
+    if is_variable:
+        return Plain(component.name)
+    component.env = environment_by_leaf(environment(), columns)
+    return Expression(component)

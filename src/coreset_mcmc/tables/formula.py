@@ -38,6 +38,8 @@ class Formula:
     """Those that stand to the right of the tilde."""
     categorical: frozenset[str]
     """Columns whose values are used as levels by C(x) and the like."""
+    stateful: frozenset[str] = frozenset()
+    """Calls in it whose value for one row depends on all rows, such as scale."""
 
 
 def read_formula(text: Any, columns: Iterable[str]) -> Formula:
@@ -96,6 +98,7 @@ def read_formula(text: Any, columns: Iterable[str]) -> Formula:
         tuple(dict.fromkeys([*of_response, *check.used])),
         tuple(dict.fromkeys(check.used)),
         frozenset(check.categorical),
+        frozenset(check.stateful),
     )
 
 

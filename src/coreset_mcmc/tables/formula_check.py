@@ -14,6 +14,8 @@ from coreset_mcmc.core.errors import InputError, require
 
 CALLS = ("B", "C", "I", "S", "T", "binary", "bs", "center", "offset", "poly", "scale", "standardize")
 """Functions of ``formulae`` that a formula may call."""
+STATEFUL_CALLS = ("bs", "center", "poly", "scale", "standardize")
+"""Calls whose value for one row depends on all rows."""
 CATEGORICAL_CALLS = ("B", "C", "S", "T", "binary")
 """Calls whose argument keeps the type of its column, because its values become levels."""
 ENCODINGS = ("Sum", "Treatment")
@@ -52,6 +54,7 @@ class FormulaCheck:
         self.subject, self.columns = subject_of(text), columns
         self.used: list[str] = []
         self.categorical: set[str] = set()
+        self.stateful: set[str] = set()
 
     def response(self, node: Any) -> None:
         from formulae import expr
@@ -162,6 +165,7 @@ class FormulaCheck:
         is_numpy = len(parts) == 2 and parts[0] == "np" and parts[1] in NUMPY_FUNCTIONS
         if not (is_numpy or name in CALLS):
             raise self.refused(f"a call of {name}", self.allowed())
+        self.stateful |= {name} & {*STATEFUL_CALLS}
         if is_numpy and any(isinstance(argument, expr.Assign) for argument in node.args):
             raise self.refused(f"named arguments of {name}", "arguments by their place")
         if is_numpy and len(node.args) > NUMPY_FUNCTIONS[parts[1]]:

@@ -11,7 +11,7 @@ Priors are those of beta_j, of sigma and of the intercept at the centre, m_y + s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,16 +19,21 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.data.engine import Engine, Local
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.tables.columns import check_frame, check_levels, clean_rows
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
-from coreset_mcmc.tables.design import Design, build_design
+from coreset_mcmc.tables.design import build_design
+from coreset_mcmc.tables.design_source import DesignSource, in_memory
 from coreset_mcmc.tables.families import Family, family_named
+from coreset_mcmc.tables.first_pass import Measured
 from coreset_mcmc.tables.formula import Formula, read_formula
-from coreset_mcmc.tables.response import response_values, separating
+from coreset_mcmc.tables.frames import FrameSource, as_table
+from coreset_mcmc.tables.measured_design import Design
+from coreset_mcmc.tables.measuring import all_rows_of, columns_of, measure
+from coreset_mcmc.tables.new_rows import rows_to_predict
+from coreset_mcmc.tables.response import response_of, separating
 from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.standardised import INTERCEPT, Structure
-from coreset_mcmc.tables.start import starting_position
 from coreset_mcmc.tables.users_model import users_model
 
 RESERVED = ("chain", "draw", "row", "statistic")
@@ -41,10 +46,10 @@ class Regression:
 
     model: Model
     """Parameters shown by name on the user's scale; holds the rows as well."""
-    data: dict[str, np.ndarray]
-    """{"x": (N, p), "y": (N,)}, and "offset": (N,) if there is one; standardised where the model is."""
-    row_numbers: np.ndarray
-    """Of each row of the data in the table that was given."""
+    data: dict[str, np.ndarray] | DesignSource
+    """{"x": (N, p), "y": (N,)}, and "offset": (N,) if there is one; standardised where the model is.
+
+    Of a table that is not in memory: a source of such rows."""
     formula: str
     family: str
     response: str
@@ -61,129 +66,123 @@ class Regression:
     parsed: Formula = field(repr=False)
     design: Design = field(repr=False)
     scale: UserScale = field(repr=False)
+    source: DesignSource = field(repr=False)
+    """Where the rows come from."""
 
-    def new_rows(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    @property
+    def num_rows(self) -> int:
+        """N."""
+        return self.source.size
+
+    @property
+    def row_numbers(self) -> np.ndarray:
+        """Of each row of the data in the table that was given: N numbers; for some of them, see ``table_rows``."""
+        return self.source.table_row_numbers(np.arange(self.num_rows))
+
+    def table_rows(self, indices: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Rows of the table that rows of the data came from; the index is their numbers in the table.
+
+        Args:
+            indices: numbers of rows of the data, such as those of a coreset.
+            names: columns; by default those that the formula uses.
+        """
+        return self.source.table_rows(np.asarray(indices), list(names or self.columns))
+
+    def new_rows(self, table: pd.DataFrame | FrameSource) -> dict[str, np.ndarray] | DesignSource:
         """Other rows in the form of ``data``, without a response: ``fit.predict(regression.new_rows(frame))``.
 
-        Transforms, levels and standardisation are those of the first table.
+        Transforms, levels and standardisation are those of the first table. Rows of a table that is not in memory are
+        checked as they are read.
         """
-        check_frame(frame)
-        lacking = [name for name in self.parsed.predictors if name not in set(map(str, frame.columns))]
-        require(
-            not lacking,
-            "new rows",
-            got=f"no columns {lacking}",
-            expected=f"columns {list(self.parsed.predictors)}",
-            fix="Pass a table with the columns of the first one.",
-        )
-        rows = clean_rows(frame, self.parsed.predictors, self.parsed.categorical, drop_missing=False)
-        x, offset = self.design.rows(rows.frame)
-        return {"x": x} if offset is None else {"x": x, "offset": offset / self.scale.response_scale}
+        return rows_to_predict(table, self.parsed, self.source.standard)
 
 
 def regression(
     formula: str,
-    frame: pd.DataFrame,
+    table: pd.DataFrame | FrameSource,
     *,
     family: str = "gaussian",
     priors: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    engine: Engine | None = None,
 ) -> Regression:
     """A regression by formula.
 
     Args:
         formula: as in Bambi, such as ``"y ~ x1 * group + np.log(x2)"``, without group-specific terms.
-        frame: the table, one row for each observation.
+        table: one row for each observation: a data frame, or a table on disk that is read once or twice here, and its
+            rows again whenever they are needed.
         family: "gaussian", "bernoulli" (logit), "poisson" (log), "negativebinomial" (log) or "t".
         priors: text such as ``"Normal(0, 1)"`` by the name of a term, "Intercept", "coefficients" (all terms),
             "sigma", "nu" or "alpha"; the others get defaults, see :attr:`Regression.priors`.
         drop_missing: leave out rows with missing values in columns of the formula instead of refusing them.
+        engine: who passes over the rows; by default this process.
     """
     require(
-        not isinstance(formula, pd.DataFrame),
+        not isinstance(formula, pd.DataFrame | FrameSource),
         "formula",
-        got="a DataFrame",
+        got=f"a {type(formula).__name__}",
         expected="text such as 'y ~ x', and then the table",
         fix="Exchange the two arguments.",
     )
-    check_frame(frame)
+    rows, engine = as_table(table), engine or Local()
+    is_in_memory = isinstance(table, pd.DataFrame)
     chosen = family_named(family)
-    parsed = read_formula(formula, map(str, frame.columns))
-    rows = clean_rows(frame, parsed.columns, parsed.categorical, drop_missing=drop_missing)
-    check_levels(rows.frame, parsed.categorical)
-    design = build_design(rows.frame, parsed)
-    column = design.response if parsed.response_column is None else _values(rows.frame[parsed.response_column])
-    values, notes = response_values(column, parsed, chosen, rows.row_numbers)
-    scale = _user_scale(values, design, chosen)
-    y = (values - scale.response_mean) / scale.response_scale if chosen.has_scale else values
-    data = {"x": design.x, "y": y}
-    if design.offset is not None:
-        data["offset"] = design.offset / scale.response_scale
+    parsed = read_formula(formula, rows.names)
+    columns = columns_of(rows, engine, parsed, drop_missing=drop_missing)
+    terms = build_design(parsed, columns, all_rows_of(rows, columns) if is_in_memory else None)
+    response, notes = response_of(terms, columns, parsed, chosen)
     name = (parsed.response_column or parsed.response).replace("/", "div")
-    _check_variable_names(name, design, chosen)
-    start = starting_position(y, data.get("offset"), design, chosen)
+    _check_variable_names(name, [term.name for term in terms.terms], chosen)
+    measured, design, source, start = measure(
+        rows, engine, parsed, columns, terms, response, chosen, drop_missing=drop_missing
+    )
+    scale = UserScale(
+        design.terms, design.means, design.scales, design.response_mean, design.response_scale, design.has_intercept
+    )
     prior_set = choose_priors(dict(priors or {}), chosen, design, scale, float(start.get(INTERCEPT, np.zeros(()))))
     structure = Structure(
-        chosen.name, prior_set.intercept, prior_set.coefficients, prior_set.positive, design.offset is not None
+        chosen.name, prior_set.intercept, prior_set.coefficients, prior_set.positive, design.has_offset
     )
-    notes += _separation_notes(design, y, chosen, prior_set)
-    if rows.num_dropped:
-        notes.insert(0, f"{rows.num_dropped} rows with missing values dropped")
+    notes += _separation_notes(design, measured, chosen, prior_set)
+    if source.kept.num_dropped:
+        notes.insert(0, f"{source.kept.num_dropped} rows with missing values dropped")
+    data = in_memory(source) if is_in_memory else source
     return Regression(
         model=replace(users_model(structure, scale, name, start), data=data, name=parsed.text),
         data=data,
-        row_numbers=rows.row_numbers,
         formula=parsed.text,
         family=chosen.name,
         response=name,
         columns=parsed.columns,
         terms=design.labels,
         priors=prior_set.in_words,
-        num_dropped=rows.num_dropped,
+        num_dropped=source.kept.num_dropped,
         notes=tuple(notes),
         parsed=parsed,
         design=design,
         scale=scale,
+        source=source,
     )
 
 
 def from_formula(
     formula: str,
-    frame: pd.DataFrame,
+    table: pd.DataFrame | FrameSource,
     *,
     family: str = "gaussian",
     priors: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    engine: Engine | None = None,
 ) -> Model:
-    """The model of :func:`regression` with its rows: ``cm.fit(cm.from_formula("y ~ x", frame))``."""
-    return regression(formula, frame, family=family, priors=priors, drop_missing=drop_missing).model
+    """The model of :func:`regression` with its rows: ``cm.fit(cm.from_formula("y ~ x", table))``."""
+    return regression(formula, table, family=family, priors=priors, drop_missing=drop_missing, engine=engine).model
 
 
-def _values(column: pd.Series) -> Any:
-    return column.array if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
-
-
-def _user_scale(y: np.ndarray, design: Design, family: Family) -> UserScale:
-    """Where the standardised numbers lie on the user's scale."""
-    mean, unit = 0.0, 1.0
-    if family.has_scale:
-        free = y if design.offset is None else y - design.offset
-        mean = float(free.mean()) if design.has_intercept else 0.0
-        unit = float(np.sqrt(np.mean((free - mean) ** 2)))
-        require(
-            unit > 0,
-            "response",
-            got="nothing but its offset",
-            expected="values that vary around the offset",
-            fix="Leave the offset out.",
-        )
-    return UserScale(design.terms, design.means, design.scales, mean, unit, design.has_intercept)
-
-
-def _check_variable_names(response: str, design: Design, family: Family) -> None:
+def _check_variable_names(response: str, terms: list[str], family: Family) -> None:
     """Terms, other parameters and dimensions of the result share one space of names."""
     taken = [*RESERVED, INTERCEPT, *family.positive]
-    for name in [response, *(term.name for term in design.terms)]:
+    for name in [response, *terms]:
         if name in (RESERVED if name == response else taken):
             raise InputError(
                 f"column {name!r}",
@@ -193,8 +192,8 @@ def _check_variable_names(response: str, design: Design, family: Family) -> None
             )
 
 
-def _separation_notes(design: Design, y: np.ndarray, family: Family, priors: PriorSet) -> list[str]:
-    places = separating(design.x, y, family)
+def _separation_notes(design: Design, measured: Measured, family: Family, priors: PriorSet) -> list[str]:
+    places = separating(measured.of_success, measured.of_others, family)
     if not places:
         return []
     labels = [design.labels[place] for place in places]

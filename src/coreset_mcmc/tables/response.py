@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.tables.columns import check_numbers
+from coreset_mcmc.tables.columns import LEVELS, Column
+from coreset_mcmc.tables.design import DesignTerms
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.formula import Formula
-from coreset_mcmc.tables.passes import column_ranges
+from coreset_mcmc.tables.moments import Ranges
+from coreset_mcmc.tables.terms import Coded, Component, Plain
+from coreset_mcmc.tables.trouble import Found, PlaceOf
 
 
-def response_values(
-    column: Any, formula: Formula, family: Family, row_numbers: np.ndarray
-) -> tuple[np.ndarray, list[str]]:
-    """The response as numbers (N,), and what a user should know about it."""
-    subject = f"response {formula.response!r}"
-    notes: list[str] = []
-    if formula.success is not None or isinstance(column, pd.Categorical):
-        y, notes = _outcomes(column, formula, family, subject)
-    else:
-        values = np.asarray(column)
-        if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
-        require(
-            values.ndim == 1 and (values.dtype == bool or np.issubdtype(values.dtype, np.number)),
-            subject,
-            got=f"shape {values.shape}, dtype {values.dtype}",
-            expected="one number for each row",
-            fix="Use a column, np.log(y), {y / 2} or y['level'].",
-        )
-        y = values.astype(float)
-    check_numbers(subject, y, row_numbers)
-    _check_support(y, family, subject, row_numbers)
-    require(
-        bool(y.min() < y.max()),
-        subject,
-        got=f"{y[0]:g} in every row",
-        expected="values that vary",
-        fix="Nothing can be learnt about what explains a constant; check the filter that made the table.",
-    )
-    return y, notes
+def subject_of_response(formula: Formula) -> str:
+    """How the response is called in messages."""
+    return f"response {formula.response!r}"
 
 
-def _outcomes(column: Any, formula: Formula, family: Family, subject: str) -> tuple[np.ndarray, list[str]]:
-    levels = [str(level) for level in column.categories] if isinstance(column, pd.Categorical) else []
+def response_of(
+    design: DesignTerms, columns: Sequence[Column], formula: Formula, family: Family
+) -> tuple[Component, list[str]]:
+    """How the response follows from a row, and what a user should know about it."""
+    if design.response is not None:
+        return design.response, []
+    column = next(column for column in columns if column.name == formula.response_column)
+    if formula.success is not None or column.kind == LEVELS:
+        return _outcome(column, formula, family)
+    return Plain(column.name), []
+
+
+def _outcome(column: Column, formula: Formula, family: Family) -> tuple[Component, list[str]]:
+    subject = subject_of_response(formula)
+    stored = (column.levels or ()) if column.kind == LEVELS else ()
+    levels = [str(level) for level in stored]
     require(
         family.name == "bernoulli",
         subject,
@@ -73,48 +62,59 @@ def _outcomes(column: Any, formula: Formula, family: Family, subject: str) -> tu
             else "Levels are written as in the table, with capitals and spaces.",
         )
     success = levels[-1] if formula.success is None else formula.success
-    y = (column.codes == levels.index(success)).astype(float)
-    return y, [f"the success level of {formula.response_column} is {success!r}"]
+    is_success = np.arange(len(levels)) == levels.index(success)
+    note = f"the success level of {formula.response_column} is {success!r}"
+    return Coded(column.name, stored, is_success[:, None].astype(float)), [note]
 
 
 def _listed(levels: list[str]) -> str:
     return f"[{', '.join(levels[:6])}{', ...' if len(levels) > 6 else ''}]"
 
 
-def _check_support(y: np.ndarray, family: Family, subject: str, row_numbers: np.ndarray) -> None:
+def outside_support(y: np.ndarray, family: Family) -> np.ndarray | None:
+    """Which responses the family cannot have; None if it can have any."""
+    outside: np.ndarray | None = None
     if family.name == "bernoulli":
-        inside = (y == 0) | (y == 1)
-        expected, fix = "0 or 1 in every row", "Recode it, e.g. {y > 0} or y['yes'] for text."
+        outside = (y != 0) & (y != 1)
     elif family.link == "log":
-        inside = (y >= 0) & (y == np.floor(y))
-        expected, fix = "counts: whole numbers of at least 0", "Use the family gaussian or t for other numbers."
-    else:
-        return
-    if not inside.all():
-        first = int(np.argmin(inside))
+        outside = (y < 0) | (y != np.floor(y))
+    return outside
+
+
+def check_response(outside: Found | None, ranges: Ranges, formula: Formula, family: Family, place_of: PlaceOf) -> None:
+    """Refuse responses that the family cannot have, or that are all the same."""
+    subject = subject_of_response(formula)
+    if outside is not None:
+        is_binary = family.name == "bernoulli"
         raise InputError(
             subject,
-            got=f"{int((~inside).sum())} rows outside, first {y[first]:g} in row {row_numbers[first]}",
-            expected=expected,
-            fix=fix,
+            got=f"{outside.count} rows outside, first {outside.value:g} in {place_of(outside.row)}",
+            expected="0 or 1 in every row" if is_binary else "counts: whole numbers of at least 0",
+            fix="Recode it, e.g. {y > 0} or y['yes'] for text."
+            if is_binary
+            else "Use the family gaussian or t for other numbers.",
         )
+    low, high = float(ranges.low[0]), float(ranges.high[0])
+    require(
+        low < high,
+        subject,
+        got=f"{low:g} in every row",
+        expected="values that vary",
+        fix="Nothing can be learnt about what explains a constant; check the filter that made the table.",
+    )
 
 
-def separating(x: np.ndarray, y: np.ndarray, family: Family) -> list[int]:
-    """Columns that part the outcomes (or, for counts, the rows with any) by themselves: one pass.
+def separating(of_success: Ranges, of_others: Ranges, family: Family) -> list[int]:
+    """Columns that part the outcomes (or, for counts, the rows with any) by themselves.
 
     Without a prior the coefficient of such a column would be infinite.
     """
-    if family.has_scale:
+    if family.has_scale or not np.all(of_others.low <= of_others.high):
         return []
-    is_success = y > 0
-    if is_success.all():
-        return []
-    low, high = column_ranges(x, is_success)
+    low, high = of_success
     if family.name == "bernoulli":
-        low_of_others, high_of_others = column_ranges(x, ~is_success)
-        is_parted = (high_of_others <= low) | (high <= low_of_others)
+        is_parted = (of_others.high <= low) | (high <= of_others.low)
     else:
-        smallest, largest = column_ranges(x)
+        smallest, largest = of_success.joined(of_others)
         is_parted = (high == smallest) | (low == largest)
     return np.flatnonzero(is_parted).tolist()

@@ -3,39 +3,53 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from coreset_mcmc.core.errors import require
-from coreset_mcmc.tables.design import Design
+from coreset_mcmc.data.leaf import Leaf
+from coreset_mcmc.data.task import Program
 from coreset_mcmc.tables.families import Family
+from coreset_mcmc.tables.first_pass import Measured
+from coreset_mcmc.tables.measured_design import Design
 from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT
 
 SMALLEST_VARIANCE = 1e-12
 """Of the residuals of a standardised response: below this the predictors explain it exactly."""
+LARGEST_CANCELLATION = 1e-10
+"""A variance from products of columns is taken where it is larger than this times the size of what cancels in it."""
 DEGREES_OF_FREEDOM = 10.0
 """Of t, at the start."""
 
+SumOfSquares = Callable[[np.ndarray], float]
+"""The sum over all rows of squared residuals for some coefficients, by another pass."""
+
 
 def starting_position(
-    y: np.ndarray, offset: np.ndarray | None, design: Design, family: Family
+    design: Design, measured: Measured, shift: np.ndarray, family: Family, sum_of_squares: SumOfSquares
 ) -> dict[str, np.ndarray]:
     """A position for the response as the model sees it."""
-    coefficients, variance = np.zeros(design.x.shape[1]), 1.0
+    coefficients, variance = np.zeros(len(design.means)), 1.0
     if family.has_scale and coefficients.size:
-        coefficients, variance = _least_squares(design, y if offset is None else y - offset)
+        coefficients, variance = _least_squares(design, measured.moments.num_rows, sum_of_squares)
     position: dict[str, np.ndarray] = {}
     if design.has_intercept:
-        position[INTERCEPT] = np.array(0.0 if family.has_scale else _link_of_mean(y, offset, family))
+        position[INTERCEPT] = np.array(0.0 if family.has_scale else _link_of_mean(design, measured, shift, family))
     if coefficients.size:
         position[COEFFICIENTS] = coefficients
     logarithm = {"sigma": 0.5 * math.log(variance), "nu": math.log(DEGREES_OF_FREEDOM), "alpha": 0.0}
     return {**position, **{f"log_{name}": np.array(logarithm[name]) for name in family.positive}}
 
 
-def _least_squares(design: Design, y: np.ndarray) -> tuple[np.ndarray, float]:
-    coefficients = np.linalg.solve(design.gram, design.x.T @ y / len(y))
-    variance = float(np.mean((y - design.x @ coefficients) ** 2))
+def _least_squares(design: Design, count: int, sum_of_squares: SumOfSquares) -> tuple[np.ndarray, float]:
+    coefficients = np.linalg.solve(design.gram, design.with_response)
+    explained = design.gram @ coefficients - 2.0 * design.with_response
+    variance = float(1.0 + coefficients @ explained)
+    if variance < LARGEST_CANCELLATION * float(1.0 + np.abs(coefficients).sum()) ** 2:
+        variance = sum_of_squares(coefficients) / count
     require(
         variance > SMALLEST_VARIANCE,
         "design",
@@ -46,12 +60,28 @@ def _least_squares(design: Design, y: np.ndarray) -> tuple[np.ndarray, float]:
     return coefficients, variance
 
 
-def _link_of_mean(y: np.ndarray, offset: np.ndarray | None, family: Family) -> float:
+def _link_of_mean(design: Design, measured: Measured, shift: np.ndarray, family: Family) -> float:
     """The intercept that gives the mean response where no predictor has an effect."""
-    mean = float(y.mean())
+    means = (shift + measured.moments.means)[len(design.means) :]
+    mean = float(means[0])
     if family.link == "logit":
-        return math.log(mean) - math.log1p(-mean) - (0.0 if offset is None else float(offset.mean()))
-    if offset is None:
+        return math.log(mean) - math.log1p(-mean) - (float(means[1]) if design.has_offset else 0.0)
+    if not design.has_offset:
         return math.log(mean)
-    largest = float(offset.max())
-    return math.log(mean) - largest - math.log(float(np.mean(np.exp(offset - largest))))
+    largest, total = measured.offset
+    return math.log(mean) - largest - math.log(total / measured.moments.num_rows)
+
+
+@dataclass(frozen=True)
+class SquaredResiduals(Program):
+    """Their sum over rows of the design; the argument is coefficients."""
+
+    def on_leaf(self, leaf: Leaf, arguments: Any) -> float:
+        batch: Any = leaf.batch
+        residuals = batch["y"] - batch["x"] @ arguments[0]
+        if "offset" in batch:
+            residuals -= batch["offset"]
+        return float(residuals @ residuals)
+
+    def merge(self, one: float, other: float) -> float:
+        return one + other

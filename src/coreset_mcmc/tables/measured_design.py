@@ -1,0 +1,113 @@
+"""From what one pass has measured to a standardised design.
+
+With an intercept each column j becomes (x_j - m_j) / s_j with its mean and standard deviation; without one it is
+divided by its root mean square alone. Dummies, interactions, splines and polynomials are all columns here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.tables.design import DesignTerms, Term
+from coreset_mcmc.tables.families import Family
+from coreset_mcmc.tables.first_pass import Measured
+from coreset_mcmc.tables.moments import Ranges
+
+SMALLEST_EIGENVALUE = 1e-12
+"""Of the correlation matrix of the design: below this its columns are the same up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The standardised columns, and what is known about all rows."""
+
+    means: np.ndarray
+    scales: np.ndarray
+    has_intercept: bool
+    has_offset: bool
+    terms: tuple[Term, ...]
+    labels: tuple[str, ...]
+    """The name of each column."""
+    gram: np.ndarray
+    """x'x / N."""
+    response_mean: float
+    response_scale: float
+    """Of a response with a scale of its own, without its offset; 0 and 1 otherwise."""
+    with_response: np.ndarray
+    """x'y / N, for such a response, standardised and without its offset."""
+
+
+def standardised_design(found: DesignTerms, measured: Measured, shift: np.ndarray, family: Family) -> Design:
+    """Means, scales and products; refuses columns that do not vary or depend on each other."""
+    labels, width, count = found.labels, len(found.labels), measured.moments.num_rows
+    _check_varies(measured.ranges, labels, has_intercept=found.has_intercept)
+    means = shift + measured.moments.means
+    squares = measured.moments.products / count
+    if not found.has_intercept:
+        squares = squares + np.outer(means, means)
+    deviations = np.sqrt(np.diag(squares))
+    scales = deviations[:width]
+    gram = squares[:width, :width] / np.outer(scales, scales)
+    _check_rank(gram, labels, count)
+    response_mean, response_scale, with_response = 0.0, 1.0, np.zeros(width)
+    if family.has_scale:
+        response_mean = float(means[width]) if found.has_intercept else 0.0
+        response_scale = float(deviations[width])
+        require(
+            response_scale > 0,
+            "response",
+            got="nothing but its offset",
+            expected="values that vary around the offset",
+            fix="Leave the offset out.",
+        )
+        with_response = squares[:width, width] / (scales * response_scale)
+    return Design(
+        means[:width] if found.has_intercept else np.zeros(width),
+        scales,
+        found.has_intercept,
+        bool(found.offset_labels),
+        found.terms,
+        found.labels,
+        gram,
+        response_mean,
+        response_scale,
+        with_response,
+    )
+
+
+def _check_varies(ranges: Ranges, labels: Sequence[str], *, has_intercept: bool) -> None:
+    low, high = ranges
+    is_constant = (low == high) & (has_intercept | (low == 0))
+    if is_constant.any():
+        constant = [(label, value) for label, value, same in zip(labels, low, is_constant, strict=True) if same]
+        listed = ", ".join(f"{label} = {value:g}" for label, value in constant[:10])
+        is_cell = any(":" in label and value == 0 for label, value in constant)
+        raise InputError(
+            "design",
+            got=f"terms with the same value in every row ({listed}{', ...' if len(constant) > 10 else ''})",
+            expected="terms that vary",
+            fix="No row has these combinations of levels: leave the interaction out, or merge levels."
+            if is_cell
+            else "Leave them out; the intercept takes their place.",
+        )
+
+
+def _check_rank(gram: np.ndarray, labels: Sequence[str], num_rows: int) -> None:
+    if not labels:
+        return
+    values, vectors = np.linalg.eigh(gram)
+    if values[0] > SMALLEST_EIGENVALUE:
+        return
+    weights = np.abs(vectors[:, values <= SMALLEST_EIGENVALUE]).max(axis=1)
+    involved = [label for label, weight in zip(labels, weights, strict=True) if weight > 1e-3]
+    raise InputError(
+        "design",
+        got=f"linearly dependent terms {', '.join(involved[:10])}{', ...' if len(involved) > 10 else ''}"
+        f" ({num_rows} rows, {len(labels)} columns)",
+        expected="terms of which none is a combination of the others",
+        fix="Leave one of them out, or merge levels.",
+    )
