@@ -12,6 +12,9 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.array import ArrayData
+from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.source import ArraySource, Source
 
 
 def to_batch(data: Any) -> Batch:
@@ -31,7 +34,17 @@ def to_batch(data: Any) -> Batch:
 
 def to_array_data(data: Any) -> ArrayData:
     """Check the data and put it on the device; must run inside double precision."""
-    batch = to_batch(data)
+    return ArrayData(jax.tree.map(as_working_array, _checked(to_batch(data))))
+
+
+def to_rows(data: Any, engine: Engine | None = None) -> Rows:
+    """What a user passes as data: arrays and tables in memory are checked, not copied; other rows are not touched."""
+    if isinstance(data, Rows):
+        return data if engine is None else Rows(data.source, engine, data.layout)
+    return Rows(data if isinstance(data, Source) else ArraySource(_checked(to_batch(data))), engine)
+
+
+def _checked(batch: Batch) -> Batch:
     leaves = jax.tree_util.tree_leaves_with_path(batch)
     require(
         bool(leaves),
@@ -57,7 +70,7 @@ def to_array_data(data: Any) -> ArrayData:
         expected="at least one row",
         fix="Check the filter that produced the data.",
     )
-    return ArrayData(jax.tree.map(as_working_array, batch))
+    return batch
 
 
 def _check_leaf(name: str, leaf: np.ndarray) -> None:

@@ -23,6 +23,7 @@ from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key
+from coreset_mcmc.core.watching import Stopped, stopped_by
 from coreset_mcmc.driver.checkpoint import Checkpoint, Snapshot, load, save
 from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_on_host
 from coreset_mcmc.driver.progress import ProgressBar
@@ -109,6 +110,24 @@ class _Programs:
         )
 
 
+class _StepsOnHost:
+    """Steps in plain Python, one in each chunk; nothing is compiled beforehand."""
+
+    def __init__(self, method: Steps, problem: Any, key: Key, record: Callable[[Any], Any] | None) -> None:
+        self.method, self.problem, self.key, self.record = method, problem, key, record
+        self.compile_seconds = 0.0
+
+    def prepare(self, state: Any) -> None:
+        """There is nothing to prepare, and no empty buffers are known."""
+        del state
+
+    def advance(self, state: Any, start: int, length: int) -> Any:
+        del length
+        state, info = self.method.step(jax.random.fold_in(self.key, start), state, self.problem)
+        observed = (info, self.record(state) if self.record is not None else None)
+        return state, jax.tree.map(lambda leaf: np.asarray(leaf)[None], observed), 1
+
+
 class _History:
     """Chunks of info and records on the host."""
 
@@ -119,6 +138,11 @@ class _History:
         self.step_seconds = [np.zeros(0)]
         self.num_steps = 0
         self.num_evaluations = 0
+
+    def begin(self, empty: tuple[Any, Any] | None) -> None:
+        """No steps yet, but their structure, if that is known."""
+        if empty is not None:
+            self.append(*empty, count=0)
 
     def append(self, info: Any, record: Any, count: int, seconds: float = 0.0) -> Any:
         """``count`` more steps, which took ``seconds``."""
@@ -133,6 +157,9 @@ class _History:
         return info
 
     def joined(self) -> tuple[Any, Any]:
+        if not self.infos:  # ended before the first step
+            raise KeyboardInterrupt
+
         def join(parts: list[Any]) -> Any:
             return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
@@ -168,14 +195,12 @@ def run(
         record: a function of the state, evaluated after each step and kept every ``record_every`` steps.
         before_phase: called before a phase is compiled here; it may wait for one that is being compiled elsewhere.
     """
-    init_key, step_key = jax.random.split(key)
-    state = first_state(method, problem, init_key)
-    programs = _Programs(method, problem, step_key, record, before_phase)
+    assert checkpoint is None or not method.on_host, "steps on the host are not saved"
+    state, programs = _start(method, problem, key, record, before_phase)
     history = _History(record_every)
 
     with ProgressBar(description or method.name, num_steps, enabled=progressbar, transient=transient) as bar:
-        info, recorded = programs.prepare(state)
-        history.append(info, recorded, 0)
+        history.begin(programs.prepare(state))
         history.num_evaluations = method.init_evaluations(problem)
 
         seconds = 0.0
@@ -185,12 +210,16 @@ def run(
         reason = "total reached"
         length = 1
         last_save = time.perf_counter()
-        with _interruptions() as interrupted:
+        with _interruptions() as interrupted, stopped_by(interrupted):
             while history.num_steps < num_steps and not bool(state.done):
                 programs.prepare(state)
                 began = time.perf_counter()
                 length = min(length, num_steps - history.num_steps)
-                state, (info, recorded), taken = programs.advance(state, history.num_steps, length)
+                try:
+                    state, (info, recorded), taken = programs.advance(state, history.num_steps, length)
+                except Stopped:
+                    reason = "interrupted"
+                    break
                 elapsed = time.perf_counter() - began
                 seconds += elapsed
                 info = history.append(info, recorded, int(taken), elapsed)
@@ -225,6 +254,21 @@ def run(
         step_seconds=history.step_seconds[0],
         reason=reason,
     )
+
+
+def _start(
+    method: Steps,
+    problem: Any,
+    key: Key,
+    record: Callable[[Any], Any] | None,
+    before_phase: Callable[[int | None], None] | None,
+) -> tuple[Any, _Programs | _StepsOnHost]:
+    """The state before any step, and what makes steps."""
+    init_key, step_key = jax.random.split(key)
+    if method.on_host:
+        return method.init(init_key, problem), _StepsOnHost(method, problem, step_key, record)
+    state = first_state(method, problem, init_key)
+    return state, _Programs(method, problem, step_key, record, before_phase)
 
 
 def _raise_on_status(method: Steps, status: np.ndarray, first_step: int) -> None:

@@ -29,6 +29,9 @@ class Steps(ABC):
     takes_few_steps: ClassVar[bool] = False
     """Whether the driver should rather compile fast than run fast."""
 
+    on_host: ClassVar[bool] = False
+    """Whether ``init`` and ``step`` are called as they are, for they pass over rows that no compiled program holds."""
+
     @abstractmethod
     def init(self, key: Key, problem: Any) -> Any:
         """The state before the first step."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data import to_batch
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.source import Source
 from coreset_mcmc.models.model import Model
+
+NUM_LEAVES, NUM_PER_LEAF = 8, 128
+"""From how many places among rows that are not in memory a model sees some, and how many there."""
 
 
 @double_precision
@@ -24,7 +31,21 @@ def bound(model: Model, data: Any) -> Model:
         expected="data, which tell how many parameters there are",
         fix="Pass the data, too.",
     )
-    return model.bind(to_batch(data))
+    source = data.source if isinstance(data, Rows) else data
+    if not isinstance(source, Source):
+        return model.bind(to_batch(data))
+    whole = source.whole()
+    return replace(model.bind(_some_of(source) if whole is None else whole), data=data)
+
+
+def _some_of(source: Source) -> Batch:
+    """Rows from a few places that are spread over all of them, so that few leaves are read."""
+    layout = source.layout
+    places = []
+    for leaf in np.unique(np.linspace(0, layout.num_leaves - 1, NUM_LEAVES).astype(np.int64)):
+        start, stop = layout.rows_of_leaf(int(leaf))
+        places.append(np.unique(np.linspace(start, stop - 1, NUM_PER_LEAF).astype(np.int64)))
+    return source.take(np.concatenate(places))
 
 
 def observed_of(model: Model, rows: Any) -> dict[str, np.ndarray]:
