@@ -17,7 +17,7 @@ are summed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -45,9 +45,9 @@ class ExactProblem:
     target: CoresetTarget
     initial_positions: Position
 
-    @property
+    @cached_property
     def reference(self) -> Position:
-        return jax.tree.map(np.asarray, first_position(self.initial_positions))
+        return first_position(jax.tree.map(np.asarray, self.initial_positions))
 
 
 class DelayedAcceptanceState(NamedTuple):
@@ -108,11 +108,13 @@ class DelayedAcceptance(Sampler):
     def step(
         self, key: Key, state: DelayedAcceptanceState, problem: ExactProblem
     ) -> tuple[DelayedAcceptanceState, SamplingInfo]:
-        proposed = _propose(self.kernel, self.num_inner, key, state.position, problem.target, problem.reference)
+        proposed = jax.device_get(
+            _propose(self.kernel, self.num_inner, key, state.position, problem.target, problem.reference)
+        )
         excess = _less(summed_over_rows(problem, proposed.position), proposed.on_coreset)
         gain = _less(excess, state.excess)
         gain = np.where(gain < np.inf, gain, -np.inf)
-        is_accepted = np.asarray(proposed.log_uniform) < gain
+        is_accepted = proposed.log_uniform < gain
 
         def choose(new: Any, old: Any) -> Any:
             return np.where(is_accepted.reshape(-1, *[1] * (np.ndim(new) - 1)), new, old)
@@ -121,14 +123,17 @@ class DelayedAcceptance(Sampler):
         log_density = choose(proposed.log_density, state.log_density)
         num_chains, num_coreset_rows = len(gain), _num_rows(problem.target)
         num_on_coreset = int(np.sum(proposed.num_steps)) + 2 * num_chains + 1
+        num_evaluations: Any = np.int64(num_coreset_rows * num_on_coreset + (num_chains + 1) * problem.data.size)
+        acceptance_rate: Any = np.exp(np.minimum(gain, 0.0))
+        status: Any = np.int32(Status.OK.value)
         info = SamplingInfo(
             position=position,
             log_density=log_density,
-            acceptance_rate=jnp.asarray(np.exp(np.minimum(gain, 0.0))),
+            acceptance_rate=acceptance_rate,
             diverging=proposed.diverging,
             num_steps=proposed.num_steps,
-            num_evaluations=jnp.int64(num_coreset_rows * num_on_coreset + (num_chains + 1) * problem.data.size),
-            status=jnp.int32(Status.OK.value),
+            num_evaluations=num_evaluations,
+            status=status,
         )
         return DelayedAcceptanceState(position, log_density, choose(excess, state.excess), state.done), info
 
