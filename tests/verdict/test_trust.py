@@ -13,11 +13,10 @@ import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc.core.errors import InputError, RunError
-from coreset_mcmc.data import blocks
+from coreset_mcmc.data import layout
 from coreset_mcmc.diagnostics.mixing import SamplingQuality
 from coreset_mcmc.driver.compiled import num_compiled_programs
 from coreset_mcmc.models.gaussian_location import coreset_kl
-from coreset_mcmc.results import ratios
 from coreset_mcmc.verdict import BAD, CARE, GOOD, assess, refits, rules
 from coreset_mcmc.verdict.verdict import conclude
 
@@ -281,20 +280,13 @@ class TestAccount:
         assert again.rhat_across_coresets == judged.rhat_across_coresets
 
     @pytest.mark.full
-    def test_never_all_rows_times_all_draws(self, trained, monkeypatch):
+    def test_the_division_of_rows_changes_nothing_but_rounding(self, trained, monkeypatch):
+        """Never all rows times all draws: leaves of 256 rows, of which the program holds 64 positions at once."""
         whole = trained.trust(draws=100, **ALONE)
-        shapes = []
-        evaluate = ratios.log_likelihoods
-
-        def recorded(model, positions, batch, start):
-            shapes.append(evaluate(model, positions, batch, start).shape)
-            return evaluate(model, positions, batch, start)
-
-        monkeypatch.setattr(ratios, "log_likelihoods", recorded)
-        monkeypatch.setattr(blocks, "VALUES_PER_BLOCK", 5_000)
+        monkeypatch.setattr(layout, "MOST_LEAF_ROWS", 256)
         pieces = trained.trust(draws=100, **ALONE)
-        assert max(rows * count for rows, count in shapes) <= 5_000
         assert pieces.kl_estimate == pytest.approx(whole.kl_estimate, rel=1e-9)
+        assert pieces.pareto_k == pytest.approx(whole.pareto_k, abs=1e-6)
 
     @pytest.mark.full
     def test_fewer_draws_with_very_many_rows(self, trained, monkeypatch):

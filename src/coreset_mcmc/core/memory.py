@@ -1,10 +1,38 @@
-"""How much memory is left."""
+"""How much memory there is, so that what cannot fit is refused before it is begun."""
 
 from __future__ import annotations
 
-import psutil
+from pathlib import Path
+
+from coreset_mcmc.core.errors import require
+
+MEMINFO = Path("/proc/meminfo")
+GROUP = Path("/sys/fs/cgroup")
+SHARE = 0.5
+"""Of the free memory that one result may take."""
 
 
-def free_bytes() -> int:
-    """What can be taken without swapping."""
-    return int(psutil.virtual_memory().available)
+def free_memory() -> int | None:
+    """Bytes that this process could still take; None where the system does not tell."""
+    try:
+        lines = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())
+        free = 1024 * int(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        return None
+    try:
+        limit, used = ((GROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        return free if limit == "max" else max(min(free, int(limit) - int(used)), 0)
+    except (OSError, ValueError):
+        return free
+
+
+def require_room(subject: str, num_bytes: int, *, fix: str) -> None:
+    """Refuse a result that would take more than half of the free memory."""
+    free = free_memory()
+    require(
+        free is None or num_bytes <= SHARE * free,
+        subject,
+        got=f"a result of {num_bytes / 2**30:,.2f} GiB, while {(free or 0) / 2**30:,.2f} GiB of memory are free",
+        expected=f"one that takes at most {SHARE:.0%} of it",
+        fix=fix,
+    )

@@ -1,24 +1,28 @@
-"""Passes over all rows on the host, block by block: what a result needs for each row, in bounded memory."""
+"""Values for each row in bounded memory: how the user's rows come, and how many of them are worked on at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch
-from coreset_mcmc.data import ArrayData, to_array_data
+from coreset_mcmc.data.convert import to_rows
+from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.data.leaf import Leaf
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.task import Program, RowFunction, for_each_row
 
-VALUES_PER_BLOCK = 2**22
-"""Numbers of one row and one draw that are held at once: 32 megabytes."""
+VALUES_PER_BLOCK = 2**20
+"""Numbers of one row and one draw that are held at once: 8 megabytes."""
 
 
-def rows_of(data: Any, subject: str) -> ArrayData:
-    """The user's rows, checked; must run in double precision."""
+def rows_of(data: Any, subject: str, engine: Engine | None = None) -> Rows:
+    """The user's rows, wherever they are; those in memory are checked."""
     require(
         data is not None,
         subject,
@@ -26,19 +30,44 @@ def rows_of(data: Any, subject: str) -> ArrayData:
         expected="the rows",
         fix="Pass them, or read the fit with cm.load(path, model=..., data=...).",
     )
-    return to_array_data(data)
+    return to_rows(data, engine)
 
 
-def by_blocks(
-    function: Callable[[Batch, int], Any], data: ArrayData, num_values_per_row: int
-) -> Iterator[tuple[slice, Any]]:
-    """``function(rows, first row)`` of blocks of rows, as NumPy arrays whose leading axis is rows.
+@dataclass(frozen=True)
+class InBlocks(Program):
+    """What a hashable function returns for each row, where each row takes many numbers on the way there.
 
-    The last block is filled up with its last row, so that one compiled program serves all.
+    ``function(batch, place, *arguments)`` gets blocks that are as short as that asks for. ``place`` is the number of
+    the leaf and that of the block's first row in it: what random numbers may depend on.
     """
-    size = min(data.size, max(VALUES_PER_BLOCK // max(num_values_per_row, 1), 1))
-    for start in range(0, data.size, size):
-        places = np.minimum(np.arange(start, start + size), data.size - 1)
-        kept = min(size, data.size - start)
-        result = function(data.take(jnp.asarray(places)), start)
-        yield slice(start, start + kept), jax.tree.map(lambda leaf, kept=kept: np.asarray(leaf)[:kept], result)
+
+    function: RowFunction
+    values_per_row: int
+
+    def on_leaf(self, leaf: Leaf, arguments: Any) -> Any:
+        block = min(
+            leaf.layout.block_rows, 1 << max((VALUES_PER_BLOCK // max(self.values_per_row, 1)).bit_length() - 1, 0)
+        )
+        padded = leaf.padded._replace(batch=(leaf.padded.batch, _places(leaf.layout.leaf_rows)))
+        result = for_each_row(_Placed(self.function), block, padded, (np.int64(leaf.number), *arguments))
+        return jax.tree.map(lambda array: np.asarray(array)[: leaf.count], result)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return jax.tree.map(lambda first, second: np.concatenate([first, second]), one, other)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A function of rows that wants to know where they are."""
+
+    function: RowFunction
+
+    def __call__(self, batch: tuple[Batch, jax.Array], weights: jax.Array, leaf: jax.Array, *arguments: Any) -> Any:
+        del weights
+        rows, places = batch
+        return self.function(rows, (leaf, places[0]), *arguments)
+
+
+@lru_cache(maxsize=16)
+def _places(length: int) -> np.ndarray:
+    return np.arange(length)

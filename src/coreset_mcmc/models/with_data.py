@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,9 @@ from coreset_mcmc.data.leaf import widened
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import Source
 from coreset_mcmc.models.model import Model
+
+NUM_LEAVES, NUM_PER_LEAF = 8, 128
+"""From how many places among rows that are not in memory a model sees some, and how many there."""
 
 
 @double_precision
@@ -29,16 +33,21 @@ def bound(model: Model, data: Any) -> Model:
         expected="data, which tell how many parameters there are",
         fix="Pass the data, too.",
     )
-    return model.bind(_some_rows(data))
-
-
-def _some_rows(data: Any) -> Batch:
-    """All rows that are in memory, or the first of those that are not: models learn shapes from them, not numbers."""
     source = data.source if isinstance(data, Rows) else data
     if not isinstance(source, Source):
-        return to_batch(data)
+        return model.bind(to_batch(data))
     whole = source.whole()
-    return widened(source.read(*source.layout.rows_of_leaf(0))) if whole is None else whole
+    return replace(model.bind(_some_of(source) if whole is None else whole), data=data)
+
+
+def _some_of(source: Source) -> Batch:
+    """Rows from a few places that are spread over all of them, so that few leaves are read."""
+    layout = source.layout
+    places = []
+    for leaf in np.unique(np.linspace(0, layout.num_leaves - 1, NUM_LEAVES).astype(np.int64)):
+        start, stop = layout.rows_of_leaf(int(leaf))
+        places.append(np.unique(np.linspace(start, stop - 1, NUM_PER_LEAF).astype(np.int64)))
+    return widened(source.take(np.concatenate(places)))
 
 
 def check_columns(model: Model, rows: Rows) -> None:
@@ -54,7 +63,7 @@ def check_columns(model: Model, rows: Rows) -> None:
         got=f"columns {_listed(given)}",
         expected=f"those that the model was built with: {_listed(held)}",
         fix="Name them in the scan, e.g. columns={'x': ['x1', 'x2'], 'y': 'y'}. Data without a name of their own, as "
-        "in a Bambi model or in PyMC without pm.Data, cannot be replaced: use cm.from_formula(formula, scan), or pm.Data.",
+        "in a Bambi model or in PyMC without pm.Data, cannot be replaced: use cm.from_formula, or pm.Data.",
     )
 
 

@@ -16,11 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax
 import numpy as np
 
 from coreset_mcmc.core.errors import require, require_count
-from coreset_mcmc.data import to_batch
+from coreset_mcmc.core.types import Batch
+from coreset_mcmc.data import to_batch, to_rows
+from coreset_mcmc.data.rows import Rows, TakeRows
+from coreset_mcmc.data.source import Source
+from coreset_mcmc.data.task import Task
 from coreset_mcmc.models.with_data import observed_of
 from coreset_mcmc.results.fit import Fit
 
@@ -150,8 +153,9 @@ def _sample(data: Any, observed: np.ndarray | None, most: int, seed: int) -> tup
         expected="the rows that were fitted",
         fix="Pass data=..., or read the fit with cm.load(path, model=..., data=...).",
     )
-    batch = to_batch(data)
-    size = len(jax.tree.leaves(batch)[0])
+    is_elsewhere = isinstance(data, Rows | Source)
+    rows = to_rows(data) if is_elsewhere else Rows.of_arrays(to_batch(data))
+    size = rows.size
     require(
         observed is None or len(observed) == size,
         "observed response",
@@ -160,7 +164,14 @@ def _sample(data: Any, observed: np.ndarray | None, most: int, seed: int) -> tup
         fix="Pass the response of the rows that were fitted, in their order.",
     )
     places = np.sort(np.random.default_rng(seed).choice(size, min(size, most), replace=False))
-    return places, jax.tree.map(lambda leaf: leaf[places], batch), size
+    return places, _rows_at(rows, places), size
+
+
+def _rows_at(rows: Rows, places: np.ndarray) -> Batch:
+    """Rows that lie all over the data, in one pass if they are not in memory."""
+    if rows.source.whole() is not None:
+        return rows.source.take(places)
+    return rows.scan([Task(TakeRows(), (places,))], "rows to check")[0]
 
 
 def _only_name(fit: Fit, batch: Any, responses: list[str]) -> str:

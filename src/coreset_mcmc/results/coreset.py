@@ -6,7 +6,7 @@ A weighted row counts as that many rows: its log-likelihood is multiplied by its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ import pandas as pd
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.trees import named_leaves
 from coreset_mcmc.data import ArrayData
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.data.source import Source
 
 ROW, WEIGHT, NUM_ROWS = "row", "weight", "num_rows"
 PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
@@ -39,11 +41,11 @@ class Coreset:
     """The rows themselves, one array for each column or block of columns."""
 
     @classmethod
-    def of(cls, selected: SelectedRows, data: ArrayData) -> Coreset:
+    def of(cls, selected: SelectedRows, rows: Rows | ArrayData) -> Coreset:
         """On the host, with the values of its rows."""
-        rows = data.take(np.asarray(selected.indices))
-        columns = {name: np.asarray(leaf) for name, leaf in named_leaves(rows, "data").items()}
-        return cls(np.asarray(selected.indices), np.asarray(selected.weights), data.size, columns)
+        indices = np.asarray(selected.indices)
+        columns = {name: np.asarray(leaf) for name, leaf in named_leaves(rows.take(indices), "data").items()}
+        return cls(indices, np.asarray(selected.weights), rows.size, columns)
 
     @property
     def size(self) -> int:
@@ -59,13 +61,30 @@ class Coreset:
 
         Args:
             data: the full data, to show other columns than those that were fitted: a DataFrame, which keeps its own
-                columns, types and index labels, or a mapping of arrays.
+                columns, types and index labels, a mapping of arrays, or files that were fitted.
         """
         if data is None:
             return self._table(self.columns)
+        source = data.source if isinstance(data, Rows) else data
+        if isinstance(source, Source):
+            return self._from_source(source)
         is_frame = isinstance(data, pd.DataFrame)
         arrays = {} if is_frame else named_leaves(data, "data")
-        sizes = {len(data)} if is_frame else {len(array) for array in arrays.values()}
+        self._check_size({len(data)} if is_frame else {len(array) for array in arrays.values()})
+        if is_frame:
+            result: pd.DataFrame = data.iloc[self.indices].assign(**{ROW: self.indices, WEIGHT: self.weights})
+            return result
+        return self._table({name: np.asarray(array)[self.indices] for name, array in arrays.items()})
+
+    def _from_source(self, source: Source) -> pd.DataFrame:
+        """All columns of these rows if the source can show them as a table, else those that were fitted."""
+        self._check_size({source.size})
+        frame_of: Callable[[np.ndarray], pd.DataFrame] | None = getattr(source, "frame_of", None)
+        if frame_of is None:
+            return self._table(self.columns)
+        return frame_of(self.indices).assign(**{ROW: self.indices, WEIGHT: self.weights})
+
+    def _check_size(self, sizes: set[int]) -> None:
         require(
             sizes == {self.num_rows},
             "to_frame data",
@@ -73,10 +92,6 @@ class Coreset:
             expected=f"the {self.num_rows} rows that the coreset was made of",
             fix="Pass the same data, in the same order.",
         )
-        if is_frame:
-            result: pd.DataFrame = data.iloc[self.indices].assign(**{ROW: self.indices, WEIGHT: self.weights})
-            return result
-        return self._table({name: np.asarray(array)[self.indices] for name, array in arrays.items()})
 
     def _table(self, columns: Mapping[str, np.ndarray]) -> pd.DataFrame:
         table: dict[str, np.ndarray] = {ROW: self.indices, WEIGHT: self.weights}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import jax
 import numpy as np
@@ -19,6 +19,8 @@ import xarray
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.plain import strict_json
 from coreset_mcmc.core.types import Position
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.source import Source
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
@@ -153,6 +155,32 @@ class Fit:
         group = self.tree[POSITIONS if POSITIONS in self.tree.children else POSTERIOR]
         return jax.tree.map(lambda name: group[name].to_numpy(), self.position_names)
 
+    @overload
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        draws: int = ...,
+        quantiles: Sequence[float] | None = ...,
+        var_names: Sequence[str] | str | None = ...,
+        random_seed: int = ...,
+        to: None = None,
+        progressbar: bool = ...,
+    ) -> xarray.DataTree: ...
+
+    @overload
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        draws: int = ...,
+        quantiles: Sequence[float] = ...,
+        var_names: Sequence[str] | str | None = ...,
+        random_seed: int = ...,
+        to: Path | str,
+        progressbar: bool = ...,
+    ) -> Path: ...
+
     def predict(
         self,
         data: Any = None,
@@ -161,7 +189,9 @@ class Fit:
         quantiles: Sequence[float] | None = QUANTILES,
         var_names: Sequence[str] | str | None = None,
         random_seed: int = 0,
-    ) -> xarray.DataTree:
+        to: Path | str | None = None,
+        progressbar: bool = True,
+    ) -> xarray.DataTree | Path:
         """New responses for rows, the fitted ones by default, as a tree with the group ``posterior_predictive``.
 
         Rows go through in blocks. By default each row gets its mean, standard deviation and quantiles over draws;
@@ -172,6 +202,9 @@ class Fit:
             draws: how many evenly spaced draws of the posterior are used.
             quantiles: which ones; the median and an interval of 89 % by default.
             var_names: which responses, or deterministic quantities with a value for each row.
+            to: a Parquet file, to which summaries are written as they come, with columns ``row``, ``<name>_mean``,
+                ``<name>_sd`` and ``<name>_q0.5``; its path is returned. For more rows than memory holds.
+            progressbar: show how far a pass is that takes longer than two seconds.
         """
         return predict(
             model_of(self),
@@ -181,25 +214,47 @@ class Fit:
             quantiles=quantiles,
             var_names=var_names,
             random_seed=random_seed,
+            to=to,
+            progressbar=progressbar,
+            engine=self.data.engine if isinstance(self.data, Rows) and isinstance(data, Source) else None,
         )
 
-    def loo(self, data: Any = None, *, draws: int | None = 1000, reweight: bool = True) -> ELPDData:
+    def loo(
+        self,
+        data: Any = None,
+        *,
+        draws: int | None = 1000,
+        reweight: bool = True,
+        to: Path | str | None = None,
+        progressbar: bool = True,
+    ) -> ELPDData:
         """Leave-one-out cross-validation over all rows, in bounded memory; compare models with ``arviz_stats.compare``.
 
         Args:
             data: the rows that were fitted, if the fit does not hold them.
-            draws: how many evenly spaced draws are used; each costs two passes over the rows.
+            draws: how many evenly spaced draws are used; all share two passes over the rows.
             reweight: correct for draws that come from the coreset posterior instead of the full one. The k-hat of
                 this correction is ``influence_pareto_k`` of the result.
+            to: a Parquet file, to which the values of each row are written as they come, with columns ``row``,
+                ``elpd_i`` and ``pareto_k``; the result then holds totals only.
+            progressbar: show how far a pass is that takes longer than two seconds.
         """
         coreset = (self.coreset.indices, self.coreset.weights) if self.samples_coreset else None
-        rows = self.data if data is None else data
-        return loo(model_of(self), self.positions(), rows, coreset=coreset, draws=draws, reweight=reweight)
+        return loo(
+            model_of(self),
+            self.positions(),
+            self.data if data is None else data,
+            coreset=coreset,
+            draws=draws,
+            reweight=reweight,
+            to=to,
+            progressbar=progressbar,
+        )
 
-    def reweight(self, *, draws: int | None = None, random_seed: int = 0) -> Fit:
+    def reweight(self, *, draws: int | None = None, random_seed: int = 0, progressbar: bool = True) -> Fit:
         """Draws of the full posterior: those of the coreset, resampled by Pareto-smoothed importance weights.
 
-        Each costs one pass over the rows. The k-hat of the weights, ``fit.settings["pareto_k"]``, says whether to trust
+        All share one pass over the rows. The k-hat of the weights, ``fit.settings["pareto_k"]``, says whether to trust
         them, and a warning says so where not. Draws repeat, so ArviZ overstates their effective sample size;
         ``fit.settings["effective_draws"]`` is that of the weights.
 
@@ -207,7 +262,8 @@ class Fit:
             draws: how many evenly spaced draws are used; all by default.
         """
         model, positions, coreset = self._for_all_rows("reweight")
-        return self._with_draws(reweighted(model, positions, self.data, coreset, draws=draws, seed=random_seed))
+        made = reweighted(model, positions, self.data, coreset, draws=draws, seed=random_seed, progressbar=progressbar)
+        return self._with_draws(made)
 
     def exact(
         self,
@@ -221,8 +277,8 @@ class Fit:
     ) -> Fit:
         """Draws of the full posterior by delayed acceptance: the coreset proposes, all rows decide.
 
-        Right in the long run whatever the coreset; the better it is, the more proposals pass. Each draw of each chain
-        costs two passes over the rows.
+        Right in the long run whatever the coreset; the better it is, the more proposals pass. The chains share one pass
+        over the rows for each draw.
 
         Args:
             num_inner: steps on the coreset between decisions; twice the number of parameters by default.

@@ -15,9 +15,10 @@ from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.trees import first_position, flattened, num_positions, thinned
 from coreset_mcmc.core.types import Position
-from coreset_mcmc.data import ArrayData
 from coreset_mcmc.data.blocks import rows_of
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.cost import Cost
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.driver.run import run
 from coreset_mcmc.kernels.base import check_continuous
 from coreset_mcmc.kernels.shape import shrunk_factor
@@ -58,13 +59,15 @@ def reweighted(
     *,
     draws: int | None,
     seed: int,
+    progressbar: bool = False,
 ) -> FullDraws:
     """See :meth:`coreset_mcmc.Fit.reweight`."""
     rows = rows_of(data, "reweight")
     kept = thinned(positions, draws)
     count = num_positions(kept)
     require_count("draws", count, at_least=25, fix="Pareto smoothing fits a tail to the largest fifth of them.")
-    ratios = ratios_to_full(model, kept, rows, *coreset)
+    with show_passes(progressbar):
+        ratios = ratios_to_full(model, kept, rows, *coreset, description="importance weights")
     _require_possible("reweight", ratios.effective_size > 0.0, count)
     if not ratios.pareto_k < good_shape(count):
         warnings.warn(
@@ -107,17 +110,19 @@ def exact_draws(
     check_continuous("of Fit.exact", jax.tree.map(jnp.asarray, first_position(every)))
     flat = flattened(jax.tree.map(jnp.asarray, every))
     indices, weights = coreset
-    target = CoresetTarget(rows.take(jnp.asarray(indices)), jnp.asarray(weights, jnp.float64), model)
-    starts, num_tried = _starts(model, positions, rows, coreset, chains)
+    chosen = jax.tree.map(jnp.asarray, rows.take(np.asarray(indices)))
+    target = CoresetTarget(chosen, jnp.asarray(weights, jnp.float64), model)
     sampler = DelayedAcceptance(HitAndRunSlice(scale=shrunk_factor(flat)), num_inner or 2 * flat.shape[1])
-    made = run(
-        sampler,
-        ExactProblem(rows, target, starts),
-        jax.random.key(seed, impl="threefry2x32"),
-        num_steps=tune + draws,
-        progressbar=progressbar,
-        description="exact draws",
-    )
+    with show_passes(progressbar):
+        starts, num_tried = _starts(model, positions, rows, coreset, chains)
+        made = run(
+            sampler,
+            ExactProblem(rows, target, starts),
+            jax.random.key(seed, impl="threefry2x32"),
+            num_steps=tune + draws,
+            progressbar=progressbar,
+            description="exact draws",
+        )
     rate = float(np.mean(made.history.acceptance_rate))
     if rate < LOW_ACCEPTANCE:
         warnings.warn(
@@ -133,9 +138,9 @@ def exact_draws(
 
 
 def _starts(
-    model: Model, positions: Position, rows: ArrayData, coreset: tuple[np.ndarray, np.ndarray], chains: int
+    model: Model, positions: Position, rows: Rows, coreset: tuple[np.ndarray, np.ndarray], chains: int
 ) -> tuple[Position, int]:
-    """Evenly spaced draws that all rows allow, and how many were tried, at one pass over the rows each.
+    """Evenly spaced draws that all rows allow, and how many were tried.
 
     A chain that starts where the full posterior is zero would stay there.
     """
@@ -143,7 +148,8 @@ def _starts(
     for count in (chains, max(chains, MOST_TRIED)):
         tried = thinned(positions, count)
         num_tried += num_positions(tried)
-        possible = np.flatnonzero(np.isfinite(log_ratios_to_full(model, tried, rows, *coreset)))
+        log_ratios = log_ratios_to_full(model, tried, rows, *coreset, description="looking for starts")
+        possible = np.flatnonzero(np.isfinite(log_ratios))
         if len(possible) == num_positions(tried):
             break
     _require_possible("exact", len(possible) > 0, num_positions(tried))

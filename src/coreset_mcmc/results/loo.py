@@ -10,7 +10,8 @@ except that draws which are impossible under some row are still left out.
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -20,11 +21,16 @@ import xarray
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.memory import require_room
 from coreset_mcmc.core.trees import num_positions, thinned
 from coreset_mcmc.core.types import Batch, Position
-from coreset_mcmc.data.blocks import by_blocks, rows_of
+from coreset_mcmc.data.blocks import InBlocks, rows_of
+from coreset_mcmc.data.task import Task
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.results.ratios import good_shape, log_likelihoods, ratios_to_full
+from coreset_mcmc.results.loo_totals import Totals
+from coreset_mcmc.results.ratios import good_shape, ratios_to_full
+from coreset_mcmc.results.row_file import check_place, write_rows
 
 if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData
@@ -39,8 +45,11 @@ def loo(
     coreset: tuple[np.ndarray, np.ndarray] | None,
     draws: int | None,
     reweight: bool,
+    to: Path | str | None = None,
+    progressbar: bool = False,
 ) -> ELPDData:
     """See :meth:`coreset_mcmc.Fit.loo`."""
+    place = None if to is None else check_place(to)
     rows = rows_of(data, "loo")
     kept = thinned(positions, draws)
     count = num_positions(kept)
@@ -51,71 +60,91 @@ def loo(
         expected="at least 25 draws",
         fix="Pareto smoothing fits a tail to the largest fifth of them; use more draws.",
     )
+    if place is None:
+        fix = 'Write the values of each row to a file as they come, with to="loo.parquet".'
+        require_room("loo", 2 * 8 * rows.size, fix=fix)
     good_k = good_shape(count)
-    log_ratios = np.zeros(count)
-    influence = np.nan
-    if coreset is not None and reweight:
-        log_ratios, influence = ratios_to_full(model, kept, rows, *coreset)
-        num_possible = int(np.isfinite(log_ratios).sum())
-        require(
-            num_possible > 0,
-            "fit.loo",
-            got="draws of the coreset posterior that are all impossible under rows outside the coreset",
-            expected="draws that the full posterior has, too",
-            fix="Use a larger coreset_size.",
-        )
-        if not influence < good_k:
-            warnings.warn(
-                f"The coreset posterior is too far from the full one to be corrected (Pareto k-hat {influence:.2f}, "
-                f"above {good_k:.2f}): LOO is that of the coreset posterior{_without(count - num_possible)}. Use a "
-                "larger coreset_size.",
-                stacklevel=4,
-            )
-            log_ratios = np.where(np.isfinite(log_ratios), 0.0, -np.inf)
-    parts = [values for _, values in by_blocks(partial(_row_values, model, kept, log_ratios), rows, 3 * count)]
-    elpd, lppd, pareto_k = (np.concatenate([part[place] for part in parts]) for place in range(3))
-    num_bad = int(np.sum(~(pareto_k <= good_k)))
-    if num_bad > 0:
-        warnings.warn(
-            f"The Pareto k-hat of {num_bad} of {rows.size} rows is above {good_k:.2f}: without such a row the "
-            "posterior is too different, and the estimate for it is unreliable (usually too high). Look at those rows "
-            "(loo.pareto_k), use more draws, or a likelihood with heavier tails.",
-            stacklevel=4,
-        )
+    log_ratios, influence = np.zeros(count), np.nan
+    with show_passes(progressbar):
+        if coreset is not None and reweight:
+            log_ratios, influence = ratios_to_full(model, kept, rows, *coreset, description="weights for LOO")
+            num_possible = int(np.isfinite(log_ratios).sum())
+            _require_possible(num_possible)
+            if not influence < good_k:
+                warnings.warn(_too_far(influence, good_k, count - num_possible), stacklevel=4)
+                log_ratios = np.where(np.isfinite(log_ratios), 0.0, -np.inf)
+        task = Task(InBlocks(_LeftOut(model), count), (kept, log_ratios))
+        totals = Totals(rows.size, good_k, keeps_rows=place is None)
+        parts = (totals.add(*part) for (part,) in rows.each_part([task], "LOO"))
+        if place is None:
+            for _ in parts:
+                pass
+        else:
+            write_rows(place, parts)
+    if totals.num_bad > 0:
+        warnings.warn(_unreliable(totals, good_k, place), stacklevel=4)
     from arviz_stats.utils import ELPDData  # noqa: PLC0415 - takes a second
 
     return ELPDData(
         kind="loo",
-        elpd=float(elpd.sum()),
-        se=float(np.sqrt(rows.size * np.var(elpd))),
-        p=float(lppd.sum() - elpd.sum()),
+        elpd=totals.elpd,
+        se=totals.standard_error,
+        p=totals.lppd - totals.elpd,
         n_samples=count,
         n_data_points=rows.size,
         scale="log",
-        warning=num_bad > 0,
+        warning=totals.num_bad > 0,
         good_k=good_k,
-        elpd_i=xarray.DataArray(elpd, dims="row"),
-        pareto_k=xarray.DataArray(pareto_k, dims="row"),
+        elpd_i=totals.of_rows("elpd"),
+        pareto_k=totals.of_rows("pareto_k"),
         approx_posterior=coreset is not None,
         influence_pareto_k=xarray.DataArray(influence),
     )
 
 
-def _without(num_impossible: int) -> str:
-    return f" without {num_impossible} draws that are impossible under some rows" if num_impossible else ""
+def _require_possible(num_possible: int) -> None:
+    require(
+        num_possible > 0,
+        "fit.loo",
+        got="draws of the coreset posterior that are all impossible under rows outside the coreset",
+        expected="draws that the full posterior has, too",
+        fix="Use a larger coreset_size.",
+    )
 
 
-@partial(jax.jit, static_argnums=0)
-def _row_values(model: Model, positions: Position, log_ratios: jax.Array, batch: Batch, start: int) -> Any:
+def _too_far(influence: float, good_k: float, num_impossible: int) -> str:
+    without = f" without {num_impossible} draws that are impossible under some rows" if num_impossible else ""
+    return (
+        f"The coreset posterior is too far from the full one to be corrected (Pareto k-hat {influence:.2f}, above "
+        f"{good_k:.2f}): LOO is that of the coreset posterior{without}. Use a larger coreset_size."
+    )
+
+
+def _unreliable(totals: Totals, good_k: float, place: Path | None) -> str:
+    where = "loo.pareto_k" if place is None else f"the column pareto_k of {place}"
+    return (
+        f"The Pareto k-hat of {totals.num_bad} of {totals.size} rows is above {good_k:.2f}: without such a row the "
+        "posterior is too different, and the estimate for it is unreliable (usually too high). Look at those rows "
+        f"({where}), use more draws, or a likelihood with heavier tails."
+    )
+
+
+@dataclass(frozen=True)
+class _LeftOut:
     """The expected log predictive density, the log predictive density and k-hat of each row."""
-    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
 
-    values = log_likelihoods(model, positions, batch, start)
-    normalised = log_ratios - jax.nn.logsumexp(log_ratios)
+    model: Model
 
-    def one_row(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        is_possible = normalised > -jnp.inf
-        log_weights, shape = psis_weights(jnp.where(is_possible, normalised - row, -jnp.inf))
-        return jax.nn.logsumexp(log_weights + row), jax.nn.logsumexp(normalised + row), shape
+    def __call__(self, batch: Batch, place: Any, positions: Position, log_ratios: jax.Array) -> Any:
+        from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
 
-    return jax.vmap(one_row)(values)
+        del place
+        values = jax.vmap(lambda position: self.model.log_likelihood(position, batch), out_axes=1)(positions)
+        normalised = log_ratios - jax.nn.logsumexp(log_ratios)
+
+        def one_row(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            is_possible = normalised > -jnp.inf
+            log_weights, shape = psis_weights(jnp.where(is_possible, normalised - row, -jnp.inf))
+            return jax.nn.logsumexp(log_weights + row), jax.nn.logsumexp(normalised + row), shape
+
+        return jax.vmap(one_row)(values)

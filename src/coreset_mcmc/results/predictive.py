@@ -1,9 +1,14 @@
-"""New responses for given rows, block by block: summaries of all rows, never rows times draws."""
+"""New responses for given rows, block by block: summaries of all rows, never rows times draws.
+
+The random numbers of a block follow from the seed and the place of the block among all rows, so predictions are the
+same wherever the rows are and whoever passes over them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,12 +19,19 @@ import xarray
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.trees import first_position, num_positions, thinned
-from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.blocks import by_blocks, rows_of
+from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.data.blocks import InBlocks, rows_of
+from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.task import Task
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.results.predictions import in_columns, in_memory
+from coreset_mcmc.results.row_file import check_place, write_rows
 
 QUANTILES = (0.055, 0.5, 0.945)
 """The median and an interval of 89 %, as in ArviZ."""
+KEYS = "threefry2x32"
 
 
 @entry_point
@@ -32,7 +44,10 @@ def predict(
     quantiles: Sequence[float] | None,
     var_names: Sequence[str] | str | None,
     random_seed: int,
-) -> xarray.DataTree:
+    to: Path | str | None = None,
+    progressbar: bool = False,
+    engine: Engine | None = None,
+) -> xarray.DataTree | Path:
     """See :meth:`coreset_mcmc.Fit.predict`."""
     if model.predictive is None:
         raise InputError(
@@ -41,23 +56,89 @@ def predict(
             expected="one that draws responses for given rows",
             fix="Pass Model(..., predictive=function) with function(key, position, batch) -> {name: (B, ...)}.",
         )
-    rows = rows_of(data, "predict")
+    require(
+        to is None or quantiles is not None,
+        "predict",
+        got="quantiles=None and to=...",
+        expected="summaries of each row in the file",
+        fix="Leave quantiles out; fewer rows at a time can be kept in memory with all their draws.",
+    )
+    place = None if to is None else check_place(to)
+    rows = rows_of(data, "predict", engine)
     kept = thinned(positions, draws)
-    count = num_positions(kept)
-    key = jax.random.key(random_seed)
-    names = _names(model, kept, rows.take(jnp.zeros(1, int)), var_names)
+    names = _names(model, kept, rows.types(1), var_names)
+    drawn = jax.eval_shape(_Draws(model, names), rows.types(1), _place_types(), _key_of(random_seed), kept)
+    chosen = None if quantiles is None else tuple(quantiles)
+    asked = _Draws(model, names) if chosen is None else _Summaries(model, names, chosen)
+    values_per_row = sum(int(np.prod(leaf.shape)) for leaf in drawn.values())
+    task = Task(InBlocks(_Checked(asked), values_per_row), (_key_of(random_seed), kept))
+    with show_passes(progressbar):
+        parts = _each_part(rows, task)
+        if place is not None:
+            assert chosen is not None
+            return write_rows(place, (in_columns(part, chosen) for part in parts))
+        return in_memory(parts, rows.size, drawn, chosen)
 
-    def block(batch: Batch, start: int) -> dict[str, Any]:
-        drawn = _draw(model, names, jax.random.fold_in(key, start), kept, batch)
-        if quantiles is None:
-            return {name: jnp.swapaxes(values, 0, 1) for name, values in drawn.items()}
-        return {name: _summary(values, tuple(quantiles)) for name, values in drawn.items()}
 
-    shapes = jax.eval_shape(partial(_draw, model, names), key, kept, rows.take(jnp.zeros(1, int)))
-    blocks = [values for _, values in by_blocks(block, rows, sum(leaf.size for leaf in shapes.values()))]
-    joined = {name: np.concatenate([values[name] for values in blocks]) for name in names}
-    dataset = _draws_dataset(joined, count) if quantiles is None else _summary_dataset(joined, list(quantiles))
-    return xarray.DataTree.from_dict({"posterior_predictive": dataset})
+@dataclass(frozen=True)
+class _Draws:
+    """New responses (B, S, ...) of each row and draw."""
+
+    model: Model
+    names: tuple[str, ...]
+
+    def __call__(self, batch: Batch, place: Any, key_data: jax.Array, positions: Position) -> dict[str, jax.Array]:
+        assert self.model.predictive is not None
+        leaf, first_row = place
+        key = jax.random.wrap_key_data(key_data, impl=KEYS)
+        keys = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, leaf), first_row), num_positions(positions))
+        drawn = jax.vmap(self.model.predictive, in_axes=(0, 0, None), out_axes=1)(keys, positions, batch)
+        return {name: drawn[name] for name in self.names}
+
+
+@dataclass(frozen=True)
+class _Summaries:
+    """Mean, standard deviation and quantiles (B, ..., statistics) over draws."""
+
+    model: Model
+    names: tuple[str, ...]
+    quantiles: tuple[float, ...]
+
+    def __call__(self, *arguments: Any) -> dict[str, jax.Array]:
+        drawn = _Draws(self.model, self.names)(*arguments)
+        return {name: self._summary(values.astype(float)) for name, values in drawn.items()}
+
+    def _summary(self, values: jax.Array) -> jax.Array:
+        chosen = jnp.quantile(values, jnp.asarray(self.quantiles), axis=1)
+        return jnp.moveaxis(jnp.concatenate([values.mean(1)[None], values.std(1)[None], chosen]), 0, -1)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Besides, whether all numbers of a row are finite: rows on disk are looked at when they are used."""
+
+    function: _Draws | _Summaries
+
+    def __call__(self, batch: Batch, *arguments: Any) -> tuple[dict[str, jax.Array], jax.Array]:
+        leaves = jax.tree.leaves(batch)
+        finite = [jnp.isfinite(leaf).all(axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
+        return self.function(batch, *arguments), jnp.stack(finite).all(axis=0)
+
+
+def _each_part(rows: Rows, task: Task) -> Iterator[dict[str, np.ndarray]]:
+    """Predictions of consecutive rows."""
+    num_done = 0
+    for ((values, is_finite),) in rows.each_part([task], "predicting"):
+        if not is_finite.all():
+            row = num_done + int(np.argmin(is_finite))
+            raise InputError(
+                "data",
+                got=f"NaN or an infinite value in {rows.source.place_of(row)}",
+                expected="finite values",
+                fix="Drop or impute such rows.",
+            )
+        num_done += len(is_finite)
+        yield values
 
 
 def _names(model: Model, positions: Position, row: Batch, var_names: Sequence[str] | str | None) -> tuple[str, ...]:
@@ -78,40 +159,9 @@ def _names(model: Model, positions: Position, row: Batch, var_names: Sequence[st
     return tuple(asked)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _draw(model: Model, names: tuple[str, ...], key: Key, positions: Position, batch: Batch) -> dict[str, jax.Array]:
-    """New responses (S, B, ...) of each draw and row."""
-    assert model.predictive is not None
-    count = num_positions(positions)
-    drawn = jax.vmap(model.predictive, in_axes=(0, 0, None))(jax.random.split(key, count), positions, batch)
-    return {name: drawn[name] for name in names}
+def _key_of(seed: int) -> np.ndarray:
+    return np.asarray(jax.random.key_data(jax.random.key(seed, impl=KEYS)))
 
 
-@partial(jax.jit, static_argnums=1)
-def _summary(values: jax.Array, quantiles: tuple[float, ...]) -> jax.Array:
-    """Mean, standard deviation and quantiles (B, ..., statistics) over draws."""
-    values = values.astype(float)
-    chosen = jnp.quantile(values, jnp.asarray(quantiles), axis=0)
-    return jnp.moveaxis(jnp.concatenate([values.mean(0)[None], values.std(0)[None], chosen]), 0, -1)
-
-
-def _summary_dataset(values: dict[str, np.ndarray], quantiles: list[float]) -> xarray.Dataset:
-    labels = ["mean", "sd", *(f"q{quantile:g}" for quantile in quantiles)]
-    return xarray.Dataset(
-        {name: (["row", *_inner(name, array, 2), "statistic"], array) for name, array in values.items()},
-        coords={"statistic": labels},
-    )
-
-
-def _draws_dataset(values: dict[str, np.ndarray], count: int) -> xarray.Dataset:
-    return xarray.Dataset(
-        {
-            name: (["chain", "draw", "row", *_inner(name, array, 2)], np.moveaxis(array, 1, 0)[None])
-            for name, array in values.items()
-        },
-        coords={"chain": [0], "draw": np.arange(count)},
-    )
-
-
-def _inner(name: str, array: np.ndarray, num_known: int) -> list[str]:
-    return [f"{name}_dim_{axis}" for axis in range(array.ndim - num_known)]
+def _place_types() -> tuple[Any, Any]:
+    return (jax.ShapeDtypeStruct((), jnp.int64), jax.ShapeDtypeStruct((), jnp.int64))

@@ -14,6 +14,7 @@ from coreset_mcmc.core.trees import num_positions, thinned
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of
 from coreset_mcmc.diagnostics.mixing import sampling_quality
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.fit import Fit, model_of
 from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
@@ -25,7 +26,7 @@ from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
 FEWEST_DRAWS = 25
 """Pareto smoothing fits a tail to the largest fifth of them."""
 FEWEST_WITH_MANY_ROWS, MOST_EVALUATIONS = 50, 400_000_000
-"""Each draw costs one pass over the data, so there are fewer with very many rows."""
+"""Draws share one pass over the data but not its work, so there are fewer with very many rows."""
 
 
 @entry_point
@@ -67,7 +68,7 @@ def trust(
             compiles again. 1 leaves the comparison out.
         sensitivity: fit a coreset of half the rows, too; another size compiles again, about ten seconds.
         random_seed: for the rows of the other coresets.
-        progressbar: show the progress of the other fits.
+        progressbar: show the progress of a long pass, and of the other fits.
     """
     began = time.perf_counter()
     require_count("draws", draws, at_least=FEWEST_DRAWS, fix="Leave it out for 400.")
@@ -76,7 +77,8 @@ def trust(
     if not fit.samples_coreset:
         return without_coreset_draws(fit, began)
     model, positions = model_of(fit), fit.positions()
-    passed = _pass_over_rows(fit, model, positions, draws)
+    with show_passes(progressbar):
+        passed = _pass_over_rows(fit, model, positions, draws)
     matters = not passed.kl_estimate <= rules.NEGLIGIBLE
     findings = [
         rules.distance(passed.kl_estimate, passed.num_draws),
@@ -138,8 +140,9 @@ def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int) -> 
     rows = rows_of(fit.data, "trust")
     kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // rows.size, FEWEST_WITH_MANY_ROWS)))
     count = num_positions(kept)
-    log_ratios = log_ratios_to_full(model, kept, rows, fit.coreset.indices, fit.coreset.weights)
-    num_evaluations = count * (rows.size + fit.coreset.size)
+    coreset = fit.coreset
+    log_ratios = log_ratios_to_full(model, kept, rows, coreset.indices, coreset.weights, description="checking")
+    num_evaluations = count * (rows.size + coreset.size)
     estimate = estimated_kl(log_ratios)
     if count < FEWEST_DRAWS:
         return PassOverRows(estimate, math.nan, math.nan, count, num_evaluations)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from coreset_mcmc.core.types import pytree
-from coreset_mcmc.data import ArrayData
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.diagnostics.metrics import min_bulk_ess, two_moment_kl, two_moment_kl_floor
 from coreset_mcmc.driver.run import run
 from coreset_mcmc.kernels import GaussianAutoregression, HitAndRunSlice
-from coreset_mcmc.methods.full_data.delayed_acceptance import DelayedAcceptance, ExactProblem, full_minus_coreset
+from coreset_mcmc.methods.full_data.delayed_acceptance import DelayedAcceptance, ExactProblem, summed_over_rows
 from coreset_mcmc.models import gaussian_location
 from coreset_mcmc.models.gaussian_location import coreset_posterior
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.target import CoresetTarget
 
 DIM, SIZE, NUM_CHAINS, NUM_DRAWS = 2, 60, 4, 4_000
@@ -28,7 +26,7 @@ def poor_coreset(seed: int) -> ExactProblem:
     rows = jnp.asarray(rng.normal(size=(SIZE, DIM)))
     weights = jnp.asarray([6.0, 9.0, 3.0, 8.0, 8.0])
     target = CoresetTarget(rows[:5], weights, gaussian_location(DIM))
-    return ExactProblem(ArrayData(rows), target, {"theta": jnp.zeros((NUM_CHAINS, DIM))})
+    return ExactProblem(Rows.of_arrays(rows), target, {"theta": jnp.zeros((NUM_CHAINS, DIM))})
 
 
 def draws_of(sampler, problem, seed):
@@ -42,7 +40,7 @@ def draws_of(sampler, problem, seed):
 def test_draws_have_the_moments_of_the_full_posterior(kernel, seed):
     """The two-moment KL of n effective draws is about d (d + 3) / (4 n); 8 times that has a false alarm below 1e-4."""
     problem = poor_coreset(seed)
-    mean, variance = coreset_posterior(problem.data.arrays, jnp.ones(SIZE))
+    mean, variance = coreset_posterior(problem.data.source.whole(), jnp.ones(SIZE))
     draws, history = draws_of(DelayedAcceptance(kernel, num_inner=3), problem, seed)
     floor = two_moment_kl_floor(DIM, min_bulk_ess(draws))
     assert two_moment_kl(draws, mean, variance * np.eye(DIM)) < 8 * floor
@@ -51,55 +49,62 @@ def test_draws_have_the_moments_of_the_full_posterior(kernel, seed):
     assert 0.05 < history.acceptance_rate.mean() < 0.95
 
 
-@pytree
-@dataclass(frozen=True)
-class WithoutSecondStage(DelayedAcceptance):
-    """The broken twin: it accepts everything."""
-
-    def step(self, key, state, problem):
-        return super().step(key, state, ExactProblem(_OnlyCoreset(problem.target), problem.target, None))
-
-
-@pytree
-@dataclass(frozen=True)
-class _OnlyCoreset:
-    """Data whose sum is that of the weighted coreset, so that the second stage sees no difference."""
-
-    target: CoresetTarget
-
-    size = 0
-
-    def sum_over_rows(self, function):
-        one_by_one = [function(self.target.rows[m : m + 1]) for m in range(self.target.rows.shape[0])]
-        return sum(weight * value for weight, value in zip(self.target.weights, one_by_one, strict=True))
+def without_second_stage(problem: ExactProblem) -> ExactProblem:
+    """The broken twin: all rows are those of the weighted coreset, so everything is accepted."""
+    target = problem.target
+    only_coreset = problem.data.weighted(np.asarray(target.rows), target.weights)
+    return ExactProblem(only_coreset, target, problem.initial_positions)
 
 
 @pytest.mark.statistical
 def test_without_the_second_stage_the_law_is_another(seed):
     problem = poor_coreset(seed)
-    mean, variance = coreset_posterior(problem.data.arrays, jnp.ones(SIZE))
-    draws, _ = draws_of(WithoutSecondStage(GaussianAutoregression(0.2), num_inner=3), problem, seed)
+    mean, variance = coreset_posterior(problem.data.source.whole(), jnp.ones(SIZE))
+    broken = without_second_stage(problem)
+    draws, _ = draws_of(DelayedAcceptance(GaussianAutoregression(0.2), num_inner=3), broken, seed)
     assert two_moment_kl(draws, mean, variance * np.eye(DIM)) > 20 * two_moment_kl_floor(DIM, min_bulk_ess(draws))
 
 
 def test_an_exact_coreset_is_always_accepted():
     problem = poor_coreset(0)
-    same = CoresetTarget(problem.data.arrays, jnp.ones(SIZE), problem.target.model)
+    same = CoresetTarget(problem.data.source.whole(), jnp.ones(SIZE), problem.target.model)
     exact = ExactProblem(problem.data, same, problem.initial_positions)
     history = run(DelayedAcceptance(HitAndRunSlice()), exact, jax.random.key(0), num_steps=50).history
     np.testing.assert_allclose(history.acceptance_rate, 1.0, atol=1e-9)
 
 
-def test_gain_is_the_difference_of_log_likelihoods(rng):
+def test_sums_are_those_of_log_likelihoods(rng):
     problem = poor_coreset(1)
-    new, old = ({"theta": jnp.asarray(rng.normal(size=(3, DIM)))} for _ in range(2))
-    model, target = problem.target.model, problem.target
+    positions = {"theta": rng.normal(size=(3, DIM))}
 
-    def gap(position):
-        values = model.log_likelihood(position, problem.data.arrays).sum()
-        return values - target.weights @ model.log_likelihood(position, target.rows)
+    def total(theta):
+        return problem.target.model.log_likelihood({"theta": theta}, problem.data.source.whole()).sum()
 
-    expected = [
-        gap({"theta": one}) - gap({"theta": other}) for one, other in zip(new["theta"], old["theta"], strict=True)
-    ]
-    np.testing.assert_allclose(full_minus_coreset(model, problem.data, target, new, old), expected, rtol=1e-9)
+    expected = [total(theta) - total(jnp.zeros(DIM)) for theta in positions["theta"]]
+    np.testing.assert_allclose(summed_over_rows(problem, positions), expected, rtol=1e-9)
+
+
+def test_work_is_counted():
+    """A start and a step of each chain, and of the reference, on all rows; the kernel and as much on the coreset."""
+    problem = poor_coreset(0)
+    made = run(DelayedAcceptance(GaussianAutoregression(0.2), num_inner=3), problem, jax.random.key(0), num_steps=7)
+    on_all_rows = 8 * (NUM_CHAINS + 1) * SIZE
+    at_start = 5 * (2 * NUM_CHAINS + 1)
+    on_coreset = 5 * (int(made.history.num_steps.sum()) + 7 * (2 * NUM_CHAINS + 1))
+    assert made.num_evaluations == on_all_rows + at_start + on_coreset
+    assert made.history.position["theta"].shape == (7, NUM_CHAINS, DIM)
+    assert made.history.acceptance_rate.shape == (7, NUM_CHAINS)
+
+
+def test_what_rows_forbid_is_never_accepted():
+    """The coreset allows positions above zero; only one row outside it does not."""
+    rows = np.append(np.zeros(9), 1.0)
+    model = Model(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        lambda theta, batch: jnp.where((batch == 1.0) & (theta[0] > 0.0), -jnp.inf, -0.5 * theta[0] ** 2),
+    )
+    target = CoresetTarget(jnp.asarray(rows[:2]), jnp.asarray([5.0, 5.0]), model)
+    problem = ExactProblem(Rows.of_arrays(rows), target, jnp.full((2, 1), -0.1))
+    draws = run(DelayedAcceptance(HitAndRunSlice()), problem, jax.random.key(0), num_steps=100).history.position
+    assert draws.max() <= 0.0
+    assert np.unique(draws).size > 50
