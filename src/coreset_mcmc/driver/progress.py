@@ -77,11 +77,6 @@ class ProgressBar:
     def update(self, completed: int, note: str) -> None:
         self._bar.update(self._task, completed=completed, note=note)
 
-    def passing(self, description: str, num_done: int, num_rows: int) -> None:
-        """Show how far a pass over the rows has come."""
-        share = f" {100 * num_done / num_rows:.0f} % of {num_rows:,} rows" if num_done < num_rows else ""
-        self._bar.update(self._task, note=description + share)
-
     def tell(self, note: str) -> None:
         """Another live line, until the next update."""
         self._bar.update(self._task, note=note)

@@ -16,21 +16,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key
-from coreset_mcmc.core.watching import Stopped, stopped_by, watched_by
+from coreset_mcmc.core.watching import stopped_by
 from coreset_mcmc.driver.checkpoint import Checkpoint, Snapshot, load, save
-from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_on_host
+from coreset_mcmc.driver.compiled import CAPACITY
+from coreset_mcmc.driver.programs import OnHost, Programs, advanced
 from coreset_mcmc.driver.progress import ProgressBar
 from coreset_mcmc.driver.steps import Steps
 
 CHUNK_SECONDS = 0.25
 """Aim for chunks of this length: often enough to feel live, rarely enough to cost nothing."""
+
+
+DEAR_SECONDS = 1.0
+"""A step on the host that took longer, a pass over many rows, say, is saved at once."""
 
 
 class Event(NamedTuple):
@@ -69,85 +73,6 @@ class Run:
     @property
     def is_interrupted(self) -> bool:
         return self.reason == "interrupted"
-
-
-class _Programs:
-    """The compiled chunks of one run, each compiled when its phase begins."""
-
-    def __init__(
-        self,
-        method: Steps,
-        problem: Any,
-        key: Key,
-        record: Callable[[Any], Any] | None,
-        before_phase: Callable[[int | None], None] | None,
-    ) -> None:
-        self.method = method
-        self.chunk = chunk_for(method)
-        self.arguments = (method, problem, key)
-        self.record = record
-        self.before_phase = before_phase
-        self.compiled: dict[int | None, Any] = {}
-        """Empty buffers of each phase."""
-        self.compile_seconds = 0.0
-
-    def first(self, key: Key) -> Any:
-        """The state before any step."""
-        return first_state(self.method, self.arguments[1], key)
-
-    def prepare(self, state: Any) -> Any:
-        """Compile the phase of this state if that has not been done; returns empty buffers."""
-        phase = phase_on_host(self.method, state)
-        if phase not in self.compiled:
-            began = time.perf_counter()
-            if self.before_phase is not None:
-                self.before_phase(phase)
-            _, self.compiled[phase], _ = self.advance(state, 0, 0)
-            self.compile_seconds += time.perf_counter() - began
-        return self.compiled[phase]
-
-    def advance(self, state: Any, start: int, length: int) -> Any:
-        """Up to ``length`` steps of the state's phase, from step number ``start``."""
-        phase = phase_on_host(self.method, state)
-        return jax.block_until_ready(
-            self.chunk(*self.arguments, state, jnp.int64(start), jnp.int32(length), phase=phase, record=self.record)
-        )
-
-    @staticmethod
-    def restored(state: Any) -> Any:
-        """A state that was read from a file."""
-        return jax.tree.map(jnp.asarray, state)
-
-
-class _OnHost(_Programs):
-    """The same for steps that are Python: one at a time, with programs that are compiled as they are met."""
-
-    def first(self, key: Key) -> Any:
-        return self.method.init(key, self.arguments[1])
-
-    def prepare(self, state: Any) -> Any:
-        if not self.compiled:
-            began = time.perf_counter()
-            if self.before_phase is not None:
-                self.before_phase(None)
-            info = self.method.blank_info(self.arguments[1])
-            self.compiled[None] = (_with_axis(info), _with_axis(self.record(state)) if self.record else None)
-            self.compile_seconds += time.perf_counter() - began
-        return self.compiled[None]
-
-    def advance(self, state: Any, start: int, length: int) -> Any:
-        del length
-        method, problem, key = self.arguments
-        state, info = method.step(jax.random.fold_in(key, start), state, problem)
-        return state, (_with_axis(info), _with_axis(self.record(state)) if self.record else None), 1
-
-    @staticmethod
-    def restored(state: Any) -> Any:
-        return state
-
-
-def _with_axis(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], tree)
 
 
 class _History:
@@ -210,7 +135,7 @@ def run(
         before_phase: called before a phase is compiled here; it may wait for one that is being compiled elsewhere.
     """
     init_key, step_key = jax.random.split(key)
-    programs = (_OnHost if method.on_host else _Programs)(method, problem, step_key, record, before_phase)
+    programs = (OnHost if method.on_host else Programs)(method, problem, step_key, record, before_phase)
     state = programs.first(init_key)
     history = _History(record_every)
 
@@ -227,23 +152,24 @@ def run(
         reason = "total reached"
         length = 1
         last_save = time.perf_counter()
-        with _interruptions() as interrupted, stopped_by(interrupted), watched_by(bar.passing):
+        with _interruptions() as interrupted, stopped_by(interrupted):
             while history.num_steps < num_steps and not bool(state.done):
                 programs.prepare(state)
                 began = time.perf_counter()
                 length = min(length, num_steps - history.num_steps)
-                try:
-                    state, (info, recorded), taken = programs.advance(state, history.num_steps, length)
-                except Stopped:
+                moved = advanced(programs, state, history.num_steps, length)
+                if moved is None:
                     reason = "interrupted"
                     break
+                state, (info, recorded), taken = moved
                 elapsed = time.perf_counter() - began
                 seconds += elapsed
                 info = history.append(info, recorded, int(taken), elapsed)
                 _raise_on_status(method, info.status, history.num_steps - int(taken))
                 bar.update(history.num_steps, method.describe(info))
                 length = int(np.clip(length * CHUNK_SECONDS / max(elapsed, 1e-6), 1, min(CAPACITY, 4 * length)))
-                if checkpoint is not None and time.perf_counter() - last_save >= checkpoint.seconds:
+                is_dear = method.on_host and elapsed > DEAR_SECONDS
+                if checkpoint is not None and (is_dear or time.perf_counter() - last_save >= checkpoint.seconds):
                     _save(checkpoint, fingerprint, state, history, seconds)
                     last_save = time.perf_counter()
                 event = Event(history.num_steps, state, info, seconds)
@@ -259,15 +185,21 @@ def run(
                 bar.finish(history.num_steps, f"{method.describe(history.infos[-1])} ({reason})")
     if checkpoint is not None:
         _save(checkpoint, fingerprint, state, history, seconds)
+    return _finished(state, history, seconds, programs.compile_seconds, reason, is_recorded=record is not None)
+
+
+def _finished(
+    state: Any, history: _History, seconds: float, compile_seconds: float, reason: str, *, is_recorded: bool
+) -> Run:
     infos, records = history.joined()
     return Run(
         state=state,
         history=infos,
-        record=records if record is not None else None,
+        record=records if is_recorded else None,
         num_steps=history.num_steps,
         num_evaluations=history.num_evaluations,
         seconds=seconds,
-        compile_seconds=programs.compile_seconds,
+        compile_seconds=compile_seconds,
         step_seconds=history.step_seconds[0],
         reason=reason,
     )

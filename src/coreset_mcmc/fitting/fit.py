@@ -20,6 +20,7 @@ from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
 from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.driver.run import Callback
 from coreset_mcmc.fitting.auto_size import fit_growing
 from coreset_mcmc.fitting.pipeline import fit_once
@@ -108,8 +109,9 @@ def fit(
         engine=engine,
     )
     request.check()
-    reading = read(request)
-    fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_once(request, reading)
+    with show_passes(progressbar):
+        reading = read(request)
+        fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_once(request, reading)
     about_coreset = coreset_warnings(fitted.kl_estimate) if fitted.samples_coreset else []
     for message in [*sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)
