@@ -15,6 +15,7 @@ from coreset_mcmc.models.model import Model
 from coreset_mcmc.report import predictive_check, render
 from tests.helpers.pages import Page, drawings
 from tests.helpers.report_fits import made_content, made_fit
+from tests.helpers.streamed import Streamed
 
 SIZE = 3_000
 X = np.random.default_rng(5).normal(size=SIZE)
@@ -183,3 +184,12 @@ def test_each_kind_is_drawn(kind):
     words = [" ".join(element.itertext()) for element in drawing.iter("text")]
     assert {"expected", "observed"} <= set(words)
     assert ("<b>$y$</b>" in words) == (kind != "binary")
+
+
+def test_rows_of_a_stream_make_the_same_check():
+    fit = fit_of("continuous")
+    streamed = replace(fit, tree=fit.tree.copy(), data=Streamed(fit.data))
+    here, there = (predictive_check(made, observed("continuous"), rows=500) for made in (fit, streamed))
+    np.testing.assert_array_equal(here.observed, there.observed)
+    np.testing.assert_array_equal(here.predicted, there.predicted)
+    assert there.num_data_rows == SIZE

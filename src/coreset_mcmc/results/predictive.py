@@ -73,11 +73,11 @@ def predict(
     values_per_row = sum(int(np.prod(leaf.shape)) for leaf in drawn.values())
     task = Task(InBlocks(_Checked(asked), values_per_row), (_key_of(random_seed), kept))
     with show_passes(progressbar):
-        parts = _each_part(rows, task)
+        parts = _each_part(rows, task, names)
         if place is not None:
             assert chosen is not None
             return write_rows(place, (in_columns(part, chosen) for part in parts))
-        return in_memory(parts, rows.size, drawn, chosen)
+        return in_memory(parts, rows.size, {name: drawn[name] for name in names}, chosen)
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class _Checked:
         return self.function(batch, *arguments), jnp.stack(finite).all(axis=0)
 
 
-def _each_part(rows: Rows, task: Task) -> Iterator[dict[str, np.ndarray]]:
-    """Predictions of consecutive rows."""
+def _each_part(rows: Rows, task: Task, names: tuple[str, ...]) -> Iterator[dict[str, np.ndarray]]:
+    """Predictions of consecutive rows, in the order of the names."""
     num_done = 0
     for ((values, is_finite),) in rows.each_part([task], "predicting"):
         if not is_finite.all():
@@ -138,7 +138,7 @@ def _each_part(rows: Rows, task: Task) -> Iterator[dict[str, np.ndarray]]:
                 fix="Drop or impute such rows.",
             )
         num_done += len(is_finite)
-        yield values
+        yield {name: values[name] for name in names}
 
 
 def _names(model: Model, positions: Position, row: Batch, var_names: Sequence[str] | str | None) -> tuple[str, ...]:

@@ -1,0 +1,127 @@
+"""What a person sees of passes over rows: nothing of short ones, a bar or lines of long ones."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from coreset_mcmc.core.watching import tell, watched_by
+from coreset_mcmc.driver import progress
+from coreset_mcmc.driver.progress import ProgressBar, show_passes
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(progress.time, "monotonic", made)
+    return made
+
+
+def pass_over_rows(clock, seconds, num_parts=10):
+    tell("checking", 0, 1_000 * num_parts)
+    for part in range(num_parts):
+        clock.now += seconds / num_parts
+        tell("checking", 1_000 * (part + 1), 1_000 * num_parts)
+
+
+def lines(clock, seconds, **options):
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    with show_passes(True, console):
+        pass_over_rows(clock, seconds, **options)
+    return console.file.getvalue().splitlines()
+
+
+def test_short_passes_are_not_worth_a_line(clock):
+    assert lines(clock, 1.9) == []
+    assert lines(clock, 9.9) == []
+
+
+def test_long_ones_have_a_line_now_and_then_and_one_at_the_end(clock):
+    assert lines(clock, 30.0, num_parts=30) == [
+        "checking: 10,000 of 30,000 rows, 1,000/s, 20 s left",
+        "checking: 20,000 of 30,000 rows, 1,000/s, 10 s left",
+        "checking: 30,000 of 30,000 rows in 30 s",
+    ]
+
+
+def test_nothing_is_shown_unless_asked_for(clock):
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with show_passes(False, console):
+        pass_over_rows(clock, 100.0)
+    assert console.file.getvalue() == ""
+
+
+def test_those_around_are_told_if_nobody_inside_watches(clock):
+    seen = []
+    with watched_by(lambda *told: seen.append(told)), show_passes(False):
+        tell("checking", 1, 2)
+    assert seen == [("checking", 1, 2)]
+
+
+def terminal():
+    return Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+
+
+def test_on_a_terminal_there_is_a_bar_that_goes_away(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    console = terminal()
+    with show_passes(True, console):
+        tell("checking", 0, 3_000_000)
+        tell("checking", 1_000_000, 3_000_000)
+        tell("checking", 2_000_000, 3_000_000)
+        time.sleep(0.25)
+        tell("checking", 3_000_000, 3_000_000)
+    shown = console.file.getvalue()
+    assert "checking" in shown
+    assert "2,000,000/3,000,000 rows" in shown
+
+
+def test_the_bar_appears_before_any_row_is_done(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    console = terminal()
+    with show_passes(True, console):
+        tell("checking", 0, 3_000_000)
+        time.sleep(0.5)
+        tell("checking", 3_000_000, 3_000_000)
+    assert "0/3,000,000 rows" in console.file.getvalue()
+
+
+def test_an_error_takes_the_bar_away(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    console = terminal()
+
+    def fail():
+        with show_passes(True, console):
+            tell("checking", 0, 3_000_000)
+            tell("checking", 1_000_000, 3_000_000)
+            raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        fail()
+    before = console.file.getvalue()
+    time.sleep(0.3)
+    assert console.file.getvalue() == before
+
+
+def test_a_run_tells_of_its_passes_in_its_own_bar(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    told = []
+    monkeypatch.setattr(ProgressBar, "tell", lambda self, note: told.append(note))
+    with ProgressBar("exact draws", 10, enabled=True), show_passes(True, terminal()):
+        tell("deciding", 0, 4_000)
+        tell("deciding", 1_000, 4_000)
+    assert told[-1] == "deciding: 25% of the rows"
+    assert "exact draws" in capsys.readouterr().out
