@@ -73,6 +73,7 @@ def assemble(
         observed=_observed_rows(model, reading.rows, coreset),
         model=model,
         data=request.data,
+        rows=reading.rows,
         var_names=shown,
         settings={"random_seed": request.random_seed, "model": model.name, "method": planned.method.name},
         dims={**(model.dims or {}), **(request.dims or {})},

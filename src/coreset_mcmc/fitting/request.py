@@ -17,7 +17,7 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.models.model import Model
 
-RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals", "engine")
+RECIPE = ("draws", "tune", "chains", "method", "kernel", "selection", "initvals")
 """Options that a fit remembers besides the number of rows, so that another one like it can be made."""
 
 

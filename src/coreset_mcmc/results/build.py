@@ -10,6 +10,7 @@ import numpy as np
 
 from coreset_mcmc.core.plain import number, record
 from coreset_mcmc.core.trees import leaf_names
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.driver.run import Run
 from coreset_mcmc.methods.law import Law
@@ -46,6 +47,7 @@ def build_fit(
     coords: Mapping[str, Any] | None,
     model: Model,
     data: Any,
+    rows: Rows,
     var_names: Sequence[str],
     observed: Mapping[str, np.ndarray],
     recipe: Mapping[str, Any],
@@ -70,6 +72,7 @@ def build_fit(
         position_names=leaf_names(history.position, BARE),
         model=model,
         data=data,
+        rows=rows,
         recipe=dict(recipe),
     )
 
@@ -84,11 +87,12 @@ def load(path: Path | str, *, model: Model | None = None, data: Any = None) -> F
         name: number(value) if name in header["numbers"] else value for name, value in header["settings"].items()
     }
     skeleton = header["position"]
+    costs: dict[str, Any] = {stage: record(Cost, cost) for stage, cost in header["costs"].items()}
     return Fit(
         tree,
         law=Law(header["law"]),
         kl_estimate=number(header["kl_estimate"]),
-        **{stage: record(Cost, cost) for stage, cost in header["costs"].items()},
+        **costs,
         settings=settings,
         position_names=names_of_start(model) if skeleton is None else names_from(skeleton),
         model=model,

@@ -75,6 +75,8 @@ class Fit:
     """What was fitted, bound to its data; None after :func:`load` unless given there."""
     data: Any = field(default=None, repr=False)
     """The rows it was fitted to, as the user passed them."""
+    rows: Rows | None = field(default=None, repr=False)
+    """The same as they were passed over, with what is known about them; None after :func:`load`."""
     recipe: Mapping[str, Any] | None = field(default=None, repr=False)
     """Options of ``fit`` that make another one like it with another seed; None after :func:`load`."""
 
@@ -94,6 +96,11 @@ class Fit:
     def posterior(self) -> xarray.Dataset:
         """Draws of each variable, (chain, draw, ...), on the user's scale: the group ``posterior`` of the tree."""
         return self.tree[POSTERIOR].to_dataset()
+
+    @property
+    def own_rows(self) -> Any:
+        """What it was fitted to, in the form in which nothing has to be read or checked again."""
+        return self.data if self.rows is None else self.rows
 
     @property
     def has_coreset(self) -> bool:
@@ -209,14 +216,14 @@ class Fit:
         return predict(
             model_of(self),
             self.positions(),
-            self.data if data is None else data,
+            self.own_rows if data is None else data,
             draws=draws,
             quantiles=quantiles,
             var_names=var_names,
             random_seed=random_seed,
             to=to,
             progressbar=progressbar,
-            engine=self.data.engine if isinstance(self.data, Rows) and isinstance(data, Source) else None,
+            engine=self.rows.engine if self.rows is not None and isinstance(data, Source) else None,
         )
 
     def loo(
@@ -243,7 +250,7 @@ class Fit:
         return loo(
             model_of(self),
             self.positions(),
-            self.data if data is None else data,
+            self.own_rows if data is None else data,
             coreset=coreset,
             draws=draws,
             reweight=reweight,
@@ -262,7 +269,9 @@ class Fit:
             draws: how many evenly spaced draws are used; all by default.
         """
         model, positions, coreset = self._for_all_rows("reweight")
-        made = reweighted(model, positions, self.data, coreset, draws=draws, seed=random_seed, progressbar=progressbar)
+        made = reweighted(
+            model, positions, self.own_rows, coreset, draws=draws, seed=random_seed, progressbar=progressbar
+        )
         return self._with_draws(made)
 
     def exact(
@@ -287,7 +296,7 @@ class Fit:
         made = exact_draws(
             model,
             positions,
-            self.data,
+            self.own_rows,
             coreset,
             draws=draws,
             tune=tune,

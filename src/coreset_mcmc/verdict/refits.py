@@ -71,7 +71,7 @@ def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progress
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            made = fit_again(fit.model, fit.data, random_seed=own_seed, progressbar=progressbar, **options)
+            made = fit_again(fit.model, fit.own_rows, random_seed=own_seed, progressbar=progressbar, **options)
         except (RunError, InputError) as error:
             return Refit(None, str(error).rstrip("."))
     return Refit(None, "the fit was interrupted") if made.is_interrupted else Refit(made, "")
