@@ -49,6 +49,7 @@ DESIGNS = {
     "y ~ x:z": [X * Z],
     "y ~ x * g": [X, LEVEL["b"], LEVEL["c"], X * LEVEL["b"], X * LEVEL["c"]],
     "y ~ x / h": [X, X * HIGH],
+    "y ~ g / x": [LEVEL["b"], LEVEL["c"], X * LEVEL["a"], X * LEVEL["b"], X * LEVEL["c"]],
     "y ~ (x + z) ** 2": [X, Z, X * Z],
     "y ~ x + z - x": [Z],
     "y ~ C(i)": [WHOLE == 1, WHOLE == 2, WHOLE == 3],

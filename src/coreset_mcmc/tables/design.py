@@ -67,21 +67,24 @@ def made_up_rows(columns: Sequence[Column]) -> pd.DataFrame:
     return pd.DataFrame(values)
 
 
+def check_by_rows(formula: Formula) -> None:
+    """Refuse what cannot be evaluated for some rows of a table, before any of them is read."""
+    require(
+        not formula.stateful,
+        subject_of(formula.text),
+        got=f"{', '.join(sorted(formula.stateful))}, which depends on all rows at once",
+        expected="terms that follow from one row at a time, because the table is not in memory",
+        fix="Columns are centred and scaled anyway, so center, scale and standardize can be left out; powers are "
+        "written as {x ** 2}. Other such columns have to be computed and stored first.",
+    )
+
+
 def build_design(formula: Formula, columns: Sequence[Column], all_rows: AllRows | None) -> DesignTerms:
     """Terms of the right-hand side, and of the left one if it is an expression.
 
     ``all_rows`` gives the clean rows of a table that is in memory.
     """
-    learns = sorted(formula.stateful)
-    require(
-        not learns or all_rows is not None,
-        subject_of(formula.text),
-        got=f"{', '.join(learns)}, which depends on all rows at once",
-        expected="terms that follow from one row at a time, because the table is not in memory",
-        fix="Columns are centred and scaled anyway, so center, scale and standardize can be left out; powers are "
-        "written as {x ** 2}. Other such columns have to be computed and stored first.",
-    )
-    if learns and all_rows is not None:
+    if formula.stateful and all_rows is not None:
         return _design_terms(formula, _described(formula, all_rows()), columns)
     description = _described(formula, made_up_rows(columns))
     unsettled = _levels_of_expressions(description)

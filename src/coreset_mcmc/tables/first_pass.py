@@ -26,7 +26,17 @@ from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.moments import LogMeanExp, Moments, Ranges, log_mean_exp, moments_of, ranges_of
 from coreset_mcmc.tables.response import outside_support
 from coreset_mcmc.tables.terms import Component, RowTerms, total_offset
-from coreset_mcmc.tables.trouble import Found, PlaceOf, Trouble, Troubles, found, is_usable, joined, trouble_in
+from coreset_mcmc.tables.trouble import (
+    LARGEST_VALUE,
+    Found,
+    PlaceOf,
+    Trouble,
+    Troubles,
+    found,
+    is_usable,
+    joined,
+    trouble_in,
+)
 
 RESPONSE = "response"
 """The key of its troubles; those of columns, terms and parts of the offset are what errors are about."""
@@ -91,7 +101,7 @@ class FirstPass(Program):
     def first_estimate(self, frame: pd.DataFrame) -> np.ndarray:
         """Means over the first rows of a table; zero where they are of no use, and for counts, which are exact so."""
         measured = self.measured(frame, 0, np.zeros(self.num_measured))
-        means = np.where(np.abs(measured.moments.means) <= 1e100, measured.moments.means, 0.0)
+        means = np.where(np.abs(measured.moments.means) <= LARGEST_VALUE, measured.moments.means, 0.0)
         if not self.family.has_scale:
             means[self.terms.width] = 0.0
         return means

@@ -22,7 +22,7 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.data.engine import Engine, Local
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
-from coreset_mcmc.tables.design import build_design
+from coreset_mcmc.tables.design import build_design, check_by_rows
 from coreset_mcmc.tables.design_source import DesignSource, in_memory
 from coreset_mcmc.tables.families import Family, family_named
 from coreset_mcmc.tables.first_pass import Measured
@@ -129,6 +129,8 @@ def regression(
     is_in_memory = isinstance(table, pd.DataFrame)
     chosen = family_named(family)
     parsed = read_formula(formula, rows.names)
+    if not is_in_memory:
+        check_by_rows(parsed)
     columns = columns_of(rows, engine, parsed, drop_missing=drop_missing)
     terms = build_design(parsed, columns, all_rows_of(rows, columns) if is_in_memory else None)
     response, notes = response_of(terms, columns, parsed, chosen)
