@@ -108,6 +108,7 @@ def test_draws_of_two_posteriors_are_centred_each_for_itself(one_sided):
             np.testing.assert_allclose(np.asarray(side)[kind].mean(axis=0), 0.0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_rows_that_are_impossible_somewhere_stay_out(one_sided):
     """A row whose log-likelihood is not finite at a draw would spoil every equation."""
     problem, window, positions = one_sided

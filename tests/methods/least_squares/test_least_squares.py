@@ -141,6 +141,7 @@ def test_failed_rounds_are_undone():
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_nothing_usable_is_an_error():
     """Log-likelihoods that are NaN away from the start leave no estimate to go by."""
 
@@ -159,7 +160,7 @@ def test_nothing_usable_is_an_error():
 
 @pytest.mark.full
 def test_where_trajectories_fail_slices_go_on(monkeypatch):
-    """If no acceptance rate is good enough the same weights are judged by slice sampling, and the posterior is found."""
+    """If no acceptance rate is good enough slice sampling judges the same weights, and the posterior is found."""
     monkeypatch.setattr(rounds, "LEAST_ACCEPTANCE", 1.5)
     problem, phases = gaussian_problem(), []
     training = run(
