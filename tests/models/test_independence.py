@@ -13,7 +13,7 @@ import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc import models
-from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.methods.registry import MODELS
 from coreset_mcmc.models.independence import TOLERANCE, random_positions
 from coreset_mcmc.models.rows import NUM_ROWS, num_rows_of, unlike_rows
@@ -43,7 +43,7 @@ def changed(**columns: Callable[[Any], Any]) -> Callable[[Any, Any], jax.Array]:
 
 def check(model: cm.Model, data: Any = DATA) -> None:
     """As fitting does."""
-    check_model(model, to_array_data(data), starting_positions(model, jax.random.key(0), 2))
+    check_model(model, to_rows(data), starting_positions(model, jax.random.key(0), 2))
 
 
 def plain(function: Callable[[Any, Any], Any], **options: Any) -> cm.Model:

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from coreset_mcmc.core.errors import InputError
-from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.models import least_squares_start, sparse_regression, sparse_regression_data
 from coreset_mcmc.models.sparse import TRUE_COEFFICIENTS
 from coreset_mcmc.posterior.problem import check_model, starting_positions
@@ -107,7 +107,7 @@ def test_the_bound_on_the_change_holds_and_is_not_idle(rng: np.random.Generator)
 def test_starts_in_the_support_with_its_types_and_accepts_its_data(rng: np.random.Generator) -> None:
     model, data = sparse_regression(NUM_FEATURES), batch_of(rng)
     positions = starting_positions(model, jax.random.key(0), 3)
-    check_model(model, to_array_data(data), positions)
+    check_model(model, to_rows(data), positions)
     assert positions["gamma"].dtype == jnp.int32
     assert positions["beta"].dtype == positions["variance"].dtype == jnp.float64
     assert not model.differentiable

@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.data.rows import Rows
+
 TOTALS = frozenset({"num_iterations"})
 """Settings that may grow when a run is resumed."""
 
@@ -85,6 +87,12 @@ def _(value: list[Any] | tuple[Any, ...], within: tuple[int, ...]) -> Any:
 @_described.register(frozenset)
 def _(value: set[Any] | frozenset[Any], within: tuple[int, ...]) -> Any:
     return sorted(json.dumps(describe(item, within), sort_keys=True) for item in value)
+
+
+@_described.register
+def _(value: Rows, within: tuple[int, ...]) -> Any:
+    """Neither where they lie nor who passes over them changes a bit."""
+    return ["rows", describe(value.fingerprint(), within)]
 
 
 @_described.register

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data import rows as rows_module
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.run import run
 from coreset_mcmc.methods.least_squares import exchange
-from coreset_mcmc.methods.least_squares.equations import Window
+from coreset_mcmc.methods.least_squares.equations import Window, values_at
 from coreset_mcmc.methods.least_squares.exchange import exchange_rows
 from coreset_mcmc.methods.least_squares.state import Phase
-from coreset_mcmc.methods.sums import centred, full_data_sums, log_likelihood_matrix
+from coreset_mcmc.methods.sums import full_data_sums
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
 pytestmark = pytest.mark.full
@@ -26,25 +27,27 @@ SIZE, NUM_DRAWS = 400, 200
 ONE_KIND = np.zeros(NUM_DRAWS, bool)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def one_sided():
     """A logistic intercept whose coreset has positives only: every negative row is missed."""
-    with jax.enable_x64(True):
-        rng = np.random.default_rng(0)
-        data = {"x": np.zeros((SIZE, 1)), "y": (np.arange(SIZE) % 4 == 0).astype(float)}
-        model = cm.models.logistic_regression(1)
-        chosen = SelectedRows(np.arange(0, 80, 4), np.where(np.arange(20) < 8, 0.0, 8.0))
-        problem = make_problem(model, to_array_data(data), chosen, starting_positions(model, jax.random.key(0), 2))
-        positions = {"beta": jnp.asarray(rng.normal([-1.1, 0.0], [0.3, 1.0], size=(NUM_DRAWS, 2)))}
-        values = centred(log_likelihood_matrix(model, positions, problem.rows))
-        window = Window(values, full_data_sums(model, positions, problem.data).total)
-        return problem, window, positions
+    rng = np.random.default_rng(0)
+    data = {"x": np.zeros((SIZE, 1)), "y": (np.arange(SIZE) % 4 == 0).astype(float)}
+    model = cm.models.logistic_regression(1)
+    chosen = SelectedRows(np.arange(0, 80, 4), np.where(np.arange(20) < 8, 0.0, 8.0))
+    problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
+    positions = {"beta": rng.normal([-1.1, 0.0], [0.3, 1.0], size=(NUM_DRAWS, 2))}
+    values = values_at(model, positions, problem.rows)
+    window = Window(values, np.asarray(full_data_sums(model, positions, problem.passes.in_programs()).total))
+    return problem, window, positions
 
 
-def exchanged(one_sided, seed=0):
+def weights_of(problem):
+    return np.asarray(problem.initial_weights)
+
+
+def exchanged(one_sided, seed=0, is_second=ONE_KIND):
     problem, window, positions = one_sided
-    with jax.enable_x64(True):
-        return exchange_rows(jax.random.key(seed), problem, problem.initial_weights, window, positions, ONE_KIND)
+    return exchange_rows(jax.random.key(seed), problem, weights_of(problem), window, positions, is_second)
 
 
 def test_what_is_missed_comes_in(one_sided):
@@ -68,20 +71,23 @@ def test_rows_with_weight_stay_and_none_is_there_twice(one_sided):
 def test_the_window_is_that_of_the_new_rows(one_sided):
     problem, window, positions = one_sided
     made = exchanged(one_sided)
-    with jax.enable_x64(True):
-        expected = centred(log_likelihood_matrix(problem.model, positions, problem.data.take(made.indices)))
+    expected = values_at(problem.model, positions, problem.data.take(made.indices))
     np.testing.assert_allclose(made.window.values, expected, atol=1e-12)
     np.testing.assert_allclose(made.window.totals, window.totals, atol=1e-9)
-    np.testing.assert_allclose(made.window.values @ problem.initial_weights, window.values @ problem.initial_weights)
+    weights = weights_of(problem)
+    np.testing.assert_allclose(made.window.values @ weights, window.values @ weights, atol=1e-9)
 
 
 def test_a_few_candidates_stand_for_very_many_rows(one_sided, monkeypatch):
-    monkeypatch.setattr(exchange, "MOST_CANDIDATES", 100)
-    made = exchanged(one_sided)
+    """They are those of the resident sample, and keep the numbers that they have among all rows."""
+    monkeypatch.setattr(rows_module, "MOST_RESIDENT_ROWS", 100)
     problem = one_sided[0]
-    is_new = np.asarray(made.indices) != np.asarray(problem.indices)
+    made = exchanged(one_sided)
+    is_new = made.indices != np.asarray(problem.indices)
     assert is_new.any()
-    np.testing.assert_array_equal(made.rows["y"], problem.data.arrays["y"][made.indices])
+    assert set(made.indices[is_new]) <= set(problem.passes.resident.indices)
+    assert len(problem.passes.resident.indices) == 100
+    np.testing.assert_array_equal(made.rows["y"], problem.data.take(made.indices)["y"])
     assert made.num_evaluations == exchange.NUM_EXCHANGE_DRAWS * 100 + made.window.values.size
 
 
@@ -92,17 +98,17 @@ def test_draws_of_two_posteriors_are_centred_each_for_itself(one_sided):
     totals = np.where(is_second, 100.0, -7.0) + np.asarray(window.totals)
     blank = np.arange(NUM_DRAWS) < 5
     shifted = Window(
-        jnp.where(blank[:, None], 0.0, window.values + jnp.where(is_second, 3.0, 0.0)[:, None]),
-        jnp.where(blank, 0.0, totals),
+        np.where(blank[:, None], 0.0, window.values + np.where(is_second, 3.0, 0.0)[:, None]),
+        np.where(blank, 0.0, totals),
     )
-    with jax.enable_x64(True):
-        made = exchange_rows(jax.random.key(0), problem, problem.initial_weights, shifted, positions, is_second)
+    made = exchanged((problem, shifted, positions), is_second=is_second)
     for side in made.window:
         assert (np.asarray(side)[blank] == 0).all()
         for kind in (is_second & ~blank, ~is_second & ~blank):
             np.testing.assert_allclose(np.asarray(side)[kind].mean(axis=0), 0.0, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_rows_that_are_impossible_somewhere_stay_out(one_sided):
     """A row whose log-likelihood is not finite at a draw would spoil every equation."""
     problem, window, positions = one_sided
@@ -113,16 +119,14 @@ def test_rows_that_are_impossible_somewhere_stay_out(one_sided):
         return jnp.where(is_cliff, -jnp.inf, model.log_likelihood(position, batch))
 
     cliff = replace(problem, model=cm.Model(model.log_prior, log_likelihood, model.initial_position))
-    with jax.enable_x64(True):
-        made = exchange_rows(jax.random.key(0), cliff, problem.initial_weights, window, positions, ONE_KIND)
+    made = exchanged((cliff, window, positions))
     assert np.isfinite(made.window.values).all()
     assert (np.asarray(made.rows["y"]) == 1).all()
 
 
 def test_nothing_changes_without_idle_rows(one_sided):
     problem, window, positions = one_sided
-    with jax.enable_x64(True):
-        made = exchange_rows(jax.random.key(0), problem, jnp.ones(20), window, positions, ONE_KIND)
+    made = exchange_rows(jax.random.key(0), problem, np.ones(20), window, positions, ONE_KIND)
     np.testing.assert_array_equal(made.indices, problem.indices)
 
 
@@ -136,16 +140,13 @@ def test_training_needs_fewer_rows_with_it(monkeypatch):
     data = {"x": x, "y": rng.poisson(np.log1p(np.exp(x @ np.array([1.0, -1.0, 0.5, 0.0, 0.3]) + 1.0))).astype(float)}
     options = {"coreset_size": 20, "draws": 200, "tune": 50, "chains": 2, "progressbar": False}
 
-    model = cm.models.poisson_regression(5)
-
-    def median_estimate(model):
-        fits = [cm.fit(model, data, random_seed=seed, **options) for seed in range(3)]
+    def median_estimate():
+        fits = [cm.fit(cm.models.poisson_regression(5), data, random_seed=seed, **options) for seed in range(3)]
         return np.median([fit.kl_estimate for fit in fits])
 
-    with_exchange = median_estimate(model)
+    with_exchange = median_estimate()
     monkeypatch.setattr(exchange, "exchange_rows", _nothing)
-    twin = replace(model, name="never exchanged")  # compiles programs of its own
-    assert with_exchange < 0.5 * median_estimate(twin)
+    assert with_exchange < 0.5 * median_estimate()
 
 
 def _nothing(key, problem, weights, window, positions, is_second):
@@ -159,8 +160,7 @@ def test_a_run_goes_on_from_before_an_exchange(tmp_path):
     data = {"x": x, "y": rng.poisson(1.0, size=600).astype(float)}
     model, method = cm.models.poisson_regression(5), cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=4)
     chosen = cm.selection.Uniform().select(rng, data, 600, 12)
-    with jax.enable_x64(True):
-        problem = make_problem(model, to_array_data(data), chosen, starting_positions(model, jax.random.key(0), 2))
+    problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
     whole = run(method, problem, jax.random.key(1), num_steps=method.max_steps)
     saved = {"checkpoint": cm.Checkpoint(tmp_path / "training.npz"), "num_steps": method.max_steps}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import get_type_hints
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.methods.least_squares.equations import (
     MOST_DAMPING,
@@ -32,29 +33,23 @@ from coreset_mcmc.posterior.problem import make_problem, starting_positions
 NUM_DRAWS, NUM_ROUNDS, TOLERANCE = 8, 20, 0.01
 
 
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
-
-
 def state(**changes) -> LeastSquaresState:
     """After the first judged round, with weights to try that are not the best ones."""
     model, rows = cm.models.gaussian_location(1), np.zeros((5, 1))
     selected = SelectedRows(np.arange(3), np.ones(3))
-    problem = make_problem(model, to_array_data(rows), selected, starting_positions(model, jax.random.key(0), 2))
+    problem = make_problem(model, to_rows(rows), selected, starting_positions(model, jax.random.key(0), 2))
     first = cm.LeastSquares(num_draws=NUM_DRAWS, num_chains=2, hot_start=False).init(jax.random.key(0), problem)
     later = first._replace(
-        weights=jnp.array([0.0, 1.0, 1.0]), best_estimate=jnp.array(2.0), round=jnp.array(NUM_SHAPING_ROUNDS + 1)
+        weights=np.array([0.0, 1.0, 1.0]), best_estimate=np.array(2.0), round=np.array(NUM_SHAPING_ROUNDS + 1)
     )
-    return later._replace(**{name: jnp.asarray(value) for name, value in changes.items()})
+    return later._replace(**{name: np.asarray(value) for name, value in changes.items()})
 
 
 def measured(estimate: float, noise: float = 0.0) -> Measured:
     """A window whose residual has half the variance asked for, whatever the weights."""
-    signs = jnp.where(jnp.arange(NUM_DRAWS) % 2 == 0, 1.0, -1.0)
-    totals = signs * jnp.sqrt(2 * estimate * (NUM_DRAWS - 1) / NUM_DRAWS)
-    return Measured(Window(jnp.zeros((NUM_DRAWS, 3)), totals), jnp.asarray(noise), jnp.asarray(0))
+    signs = np.where(np.arange(NUM_DRAWS) % 2 == 0, 1.0, -1.0)
+    totals = signs * np.sqrt(2 * estimate * (NUM_DRAWS - 1) / NUM_DRAWS)
+    return Measured(Window(np.zeros((NUM_DRAWS, 3)), totals), noise, 0)
 
 
 def judged(before: LeastSquaresState, window: Measured, *, may_exchange: bool = False) -> Judgement:
@@ -144,8 +139,9 @@ def test_rows_are_exchanged_after_a_better_round_that_left_some_without_weight()
 @pytest.mark.parametrize("side", ["values", "totals"])
 def test_a_window_with_a_nan_is_never_the_best(side):
     window = measured(0.5).window
-    sick = window._replace(**{side: getattr(window, side).at[0].set(jnp.nan)})
-    found = judged(state(), Measured(sick, jnp.zeros(()), jnp.asarray(0)))
+    sick = window._replace(**{side: getattr(window, side).copy()})
+    getattr(sick, side)[0] = np.nan
+    found = judged(state(), Measured(sick, 0.0, 0))
     assert flags(found) == {"is_solving"}
     assert (found.num_poor, found.best_estimate) == (1, 2.0)
     whole = without_nonfinite(sick)
@@ -154,10 +150,17 @@ def test_a_window_with_a_nan_is_never_the_best(side):
     np.testing.assert_array_equal(whole.totals[1:], window.totals[1:])
 
 
+def test_everything_is_a_plain_value():
+    """Choices are made in Python: nothing of a judgement waits for a compiled program."""
+    found = judged(state(), measured(0.5))
+    for name, kind in get_type_hints(Judgement).items():
+        assert type(getattr(found, name)) is kind, name
+
+
 def test_half_variance_is_that_of_the_residual(rng):
     values, totals, weights = rng.normal(size=(9, 4)), rng.normal(size=9), rng.random(4)
     expected = 0.5 * np.var(totals - values @ weights, ddof=1)
-    np.testing.assert_allclose(half_variance(Window(jnp.asarray(values), jnp.asarray(totals)), weights), expected)
+    np.testing.assert_allclose(half_variance(Window(values, totals), weights), expected)
 
 
 def test_alternate_draws_are_whole_steps_of_all_chains():

@@ -12,7 +12,7 @@ import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc import InputError, LeastSquares, Model, RunError
-from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.selection import Given, SelectedRows, Uniform
 from coreset_mcmc.diagnostics.metrics import two_moment_kl, two_moment_kl_floor
 from coreset_mcmc.driver.run import run
@@ -33,7 +33,7 @@ def gaussian_problem(seed: int = 0, coreset_size: int = CORESET_SIZE) -> Problem
     data = rng.normal(1.0, 1.0, size=(SIZE, DIM))
     model = cm.models.gaussian_location(DIM)
     selected = Uniform().select(rng, data, SIZE, coreset_size)
-    return make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(seed), 4))
+    return make_problem(model, to_rows(data), selected, starting_positions(model, jax.random.key(seed), 4))
 
 
 def train(method: LeastSquares, problem: Problem, seed: int = 0):
@@ -46,7 +46,7 @@ def test_gaussian_posterior_is_found(method, seed):
     """The closed-form KL ends at rounding; uniform weights are whole nats away."""
     problem = gaussian_problem(seed)
     training = train(method, problem, seed)
-    data = problem.data.arrays
+    data = problem.data.source.whole()
     start = float(coreset_kl(problem.rows, problem.initial_weights, data))
     end = float(coreset_kl(training.state.rows, training.state.best_weights, data))
     assert start > 0.1
@@ -66,7 +66,7 @@ def test_an_exact_coreset_is_found():
     data = {"x": table[:, :2], "y": table[:, 2]}
     model = cm.models.logistic_regression(2)
     selected = Given(first).select(rng, data, len(table), None)
-    problem = make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(0), 4))
+    problem = make_problem(model, to_rows(data), selected, starting_positions(model, jax.random.key(0), 4))
     training = train(replace(HOT, tolerance=1e-14, chooses_rows=False), problem)
     np.testing.assert_allclose(training.state.best_weights, multiplicities, rtol=1e-4)
 
@@ -80,7 +80,7 @@ def test_estimate_is_that_of_fresh_draws():
     """
     problem = gaussian_problem(coreset_size=3)
     training = train(LeastSquares(num_draws=400, num_chains=4), problem)
-    exact = float(coreset_kl(training.state.rows, training.state.best_weights, problem.data.arrays))
+    exact = float(coreset_kl(training.state.rows, training.state.best_weights, problem.data.source.whole()))
     reported = float(training.state.best_estimate)
     assert exact > 0.01
     assert abs(np.log(reported / exact)) < 1.0
@@ -120,7 +120,7 @@ def test_no_mode_goes_on_without():
     data = np.random.default_rng(0).normal(size=300)
     model = Model(log_prior, log_likelihood, {"mean": np.array(0.0), "log_scale": np.array(-30.0)}, name="flat")
     selected = Uniform().select(np.random.default_rng(0), data, 300, 20)
-    problem = make_problem(model, to_array_data(data), selected, starting_positions(model, jax.random.key(0), 4))
+    problem = make_problem(model, to_rows(data), selected, starting_positions(model, jax.random.key(0), 4))
     training = train(replace(HOT, max_newton_steps=2), problem)
     assert float(training.state.best_estimate) < 1e-6
 
@@ -136,11 +136,12 @@ def test_failed_rounds_are_undone():
     worse = np.flatnonzero(rounds[1:] & (tried[1:] > best[:-1])) + 1
     assert worse.size
     assert ((damping[worse] > damping[worse - 1]) | (damping[worse] == MOST_DAMPING)).all()
-    kept = float(coreset_kl(problem.rows, training.state.best_weights, problem.data.arrays))
-    assert kept < float(coreset_kl(problem.rows, problem.initial_weights, problem.data.arrays))
+    kept = float(coreset_kl(problem.rows, training.state.best_weights, problem.data.source.whole()))
+    assert kept < float(coreset_kl(problem.rows, problem.initial_weights, problem.data.source.whole()))
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_nothing_usable_is_an_error():
     """Log-likelihoods that are NaN away from the start leave no estimate to go by."""
 
@@ -159,19 +160,15 @@ def test_nothing_usable_is_an_error():
 
 @pytest.mark.full
 def test_where_trajectories_fail_slices_go_on(monkeypatch):
-    """If no acceptance rate is good enough the same weights are judged by slice sampling, and the posterior is found.
-
-    Another number of draws than elsewhere compiles programs of its own, in which the threshold is what it is here.
-    """
+    """If no acceptance rate is good enough slice sampling judges the same weights, and the posterior is found."""
     monkeypatch.setattr(rounds, "LEAST_ACCEPTANCE", 1.5)
     problem, phases = gaussian_problem(), []
-    method = replace(HOT, num_draws=84)
     training = run(
-        method, problem, jax.random.key(0), num_steps=method.max_steps,
+        HOT, problem, jax.random.key(0), num_steps=HOT.max_steps,
         callbacks=[lambda event: phases.append(int(event.state.phase))],
     )  # fmt: skip
     assert phases.index(Phase.ROUNDS) < phases.index(Phase.COLD_ROUNDS)
-    assert float(coreset_kl(training.state.rows, training.state.best_weights, problem.data.arrays)) < 1e-6
+    assert float(coreset_kl(training.state.rows, training.state.best_weights, problem.data.source.whole())) < 1e-6
 
 
 def test_the_sampler_goes_on_from_the_best_weights():
@@ -181,7 +178,7 @@ def test_the_sampler_goes_on_from_the_best_weights():
     assert isinstance(trained.coreset, SelectedRows)
     np.testing.assert_array_equal(trained.coreset.weights, training.state.best_weights)
     draws = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=400).history.position["theta"]
-    mean, variance = coreset_posterior(problem.data.arrays, jnp.ones(SIZE))
+    mean, variance = coreset_posterior(problem.data.source.whole(), jnp.ones(SIZE))
     floor = two_moment_kl_floor(DIM, 0.2 * 1_200)
     assert two_moment_kl(np.swapaxes(draws, 0, 1), mean, variance * np.eye(DIM)) < 5 * floor
 

@@ -128,7 +128,8 @@ def trace_solve(num_equations: int, coreset_size: int) -> Any:
 
 def relative_change(new: np.ndarray, old: np.ndarray) -> float:
     """How far weights have moved, as a share of their size."""
-    return float(np.linalg.norm(new - old) / np.linalg.norm(old))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(np.linalg.norm(new - old) / np.linalg.norm(old))
 
 
 def along(mask: Any, values: Any) -> Any:

@@ -121,8 +121,9 @@ def centred_within(is_second: np.ndarray, side: np.ndarray, window: Window) -> n
     """One side of the equations, (J,) or (J, M), centred within each kind; equations 0 w = 0 stay as they are."""
     says_something = np.any(window.values != 0, axis=1)
     groups = np.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
-    means = groups @ side / along(np.maximum(np.sum(groups, axis=1), 1.0), side)
-    whole = side - np.tensordot(groups.T, means, axes=1)
+    with np.errstate(invalid="ignore"):  # rows that are impossible somewhere are left out afterwards
+        means = groups @ side / along(np.maximum(np.sum(groups, axis=1), 1.0), side)
+        whole = side - np.tensordot(groups.T, means, axes=1)
     return np.where(along(says_something, side), whole, 0.0)
 
 
