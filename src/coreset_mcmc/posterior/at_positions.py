@@ -21,7 +21,7 @@ from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import SumOver, Task
 from coreset_mcmc.models.model import Model
 
-BUFFER, GROUP = 1_024, 32
+BUFFER, GROUP = 1_024, 16
 """Positions in one call of the program, and evaluated at once."""
 
 
