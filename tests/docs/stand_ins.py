@@ -6,6 +6,7 @@ By page, and then by words that only the block has that needs them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,17 @@ def flights() -> pd.DataFrame:
 
 def flights_on_disk() -> Names:
     flights().to_parquet("flights.parquet")
+    return {}
+
+
+def rows_in_files() -> Names:
+    """Three columns and a response in two Parquet files."""
+    generator = _generator()
+    table = pd.DataFrame(generator.normal(size=(ROWS, 3)), columns=["x0", "x1", "x2"])
+    table["y"] = generator.binomial(1, 1 / (1 + np.exp(-table["x0"]))).astype(float)
+    Path("big").mkdir()
+    for number, part in enumerate(np.array_split(np.arange(ROWS), 2)):
+        table.iloc[part].to_parquet(f"big/part-{number}.parquet", index=False)
     return {}
 
 
@@ -167,5 +179,6 @@ STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
         '"y ~ x * g"': table_with_groups,
     },
     "docs/report.md": {"write_report(content": fit_of_flights},
+    "docs/scale.md": {"cm.models.logistic_regression(3), scan)": rows_in_files},
     "docs/trust.md": {"fit.trust()": model_and_data},
 }
