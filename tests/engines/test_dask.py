@@ -6,6 +6,7 @@ import _thread
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,16 @@ from coreset_mcmc.data.one_pass_sample import sample_by_scores
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import Task
 from coreset_mcmc_benchmarks.scale.engine_overhead import measure
-from tests.helpers.engine_programs import Derivatives, Scores, Trouble, logistic_arrays, logistic_rows, opaque_model
+from tests.helpers.engine_frames import COLUMNS, frame_with_another_type, in_partitions, table
+from tests.helpers.engine_programs import (
+    Derivatives,
+    Scores,
+    Trouble,
+    few_leaves,
+    logistic_arrays,
+    logistic_rows,
+    opaque_model,
+)
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -29,10 +39,12 @@ POSITION = np.array([0.3, -0.2, 0.1])
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    with distributed.LocalCluster(
+    cluster = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        yield cluster
+    )
+    yield cluster
+    with suppress(KeyError):  # of its own books, which a killed worker has upset
+        cluster.close()
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +78,15 @@ def everything_of(rows: Rows, model: Any, position: np.ndarray = POSITION) -> li
     return [rows.sum(Derivatives(model), position, description="a sum"), values, sample]
 
 
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
 def same(one: Any, other: Any) -> bool:
     return all(map(np.array_equal, *map(jax.tree.leaves, (one, other))))
 
@@ -75,8 +96,9 @@ def test_one_two_and_three_workers_give_the_bits_of_one_process(cluster: Any, cl
     here = everything_of(logistic_rows(), model)
     for count in (1, 2, 3):
         cluster.scale(count)
-        client.wait_for_workers(count, timeout=30)
+        client.wait_for_workers(count, timeout=60)
         engine = cm.Dask(client)
+        wait_until(lambda engine=engine, count=count: len(engine.workers()) == count)
         assert same(everything_of(logistic_rows(engine), model), here)
         used = {engine.ledger.home_of(*key, part) for key in engine.ledger._homes for part in range(6)}
         assert len(used) == count
@@ -181,11 +203,7 @@ def test_files_that_one_worker_cannot_read_are_read_by_another(two_workers: Any,
 
 
 def is_idle(client: Any) -> bool:
-    for _ in range(100):
-        if not any(client.processing().values()):
-            return True
-        time.sleep(0.05)
-    return False
+    return wait_until(lambda: not any(client.processing().values()), seconds=5.0)
 
 
 def test_ctrl_c_while_waiting_cancels_what_is_under_way(two_workers: Any, folder: Path):
@@ -227,6 +245,24 @@ def test_small_parts_are_asked_for_by_the_handful(two_workers: Any, monkeypatch:
     monkeypatch.setattr(engine, "start", noting(started, engine.start))
     assert measure(engine, num_parts=100, num_passes=2) > 0.0
     assert len(started) < 200
+
+
+def test_a_frame_on_a_cluster_gives_the_bits_of_arrays_and_is_kept(two_workers: Any, folder: Path):
+    function = Derivatives(opaque_model())
+    expected = logistic_rows(cm.Dask(two_workers)).sum(function, POSITION, description="")
+    source = cm.source_from_dask(in_partitions(table(), folder), COLUMNS)
+    computed, engine = [], cm.Dask(two_workers)
+    for user in (engine, engine, cm.Dask(two_workers, memory_share=0.0)):
+        assert same(few_leaves(source, user).sum(function, POSITION, description=""), expected)
+        computed.append((folder / "computed").stat().st_size)
+    assert computed[0] == computed[1]
+    assert computed[1] < computed[2]
+
+
+def test_a_partition_of_another_type_is_named(two_workers: Any):
+    rows = few_leaves(frame_with_another_type(), cm.Dask(two_workers))
+    with pytest.raises(cm.InputError, match=r"partition \d of the Dask DataFrame, column 'y': got type float64"):
+        rows.sum(Derivatives(opaque_model()), POSITION, description="")
 
 
 def test_what_is_no_cluster_is_refused():

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from queue import Empty, Queue
 from typing import Any
 from uuid import uuid4
 
-from coreset_mcmc.core.errors import InputError, RunError, require
+from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.source import Source
 from coreset_mcmc.engines.cluster import MEMORY_SHARE, RETRIES, TIMEOUT, Cluster
 from coreset_mcmc.engines.crew import Capacity, Lost, Outcome, Ticket
+from coreset_mcmc.engines.dask_client import connected, is_future, memory_of
 from coreset_mcmc.engines.dask_frame import DaskFrame, cut
 from coreset_mcmc.engines.parcels import Reply, versions
 from coreset_mcmc.engines.troubles import explained, require_extra
@@ -22,6 +23,8 @@ from coreset_mcmc.engines.worker import carry_out
 
 BY_ITSELF = 2**20
 """Bytes above which something is scattered to a worker instead of going through the scheduler's list of tasks."""
+HAS_PACKAGE = "bool(__import__('coreset_mcmc.engines.worker'))"
+"""What a new worker is asked first: as text, for a function of ours would be lost on a worker without the package."""
 GOODBYE = 5.0
 """Seconds to tell a scheduler, that may be gone, what is not needed any more."""
 
@@ -46,7 +49,9 @@ class Dask(Cluster):
     ) -> None:
         super().__init__(retries, timeout, memory_share)
         require_extra("dask", "distributed")
-        self._client, self._is_ours = _connected(client_or_address)
+        self._client, self._is_ours = connected(client_or_address)
+        self._greeted: dict[str, Any] = {}
+        """What has come of the question to each worker, None once it was answered."""
         self._outcomes: Queue[tuple[Ticket, Outcome]] = Queue()
 
     def workers(self) -> dict[str, Capacity]:
@@ -55,7 +60,12 @@ class Dask(Cluster):
             found = self._client.scheduler_info(n_workers=-1)["workers"]
         except (OSError, TimeoutError) as error:
             raise self._scheduler_is_gone() from error
-        return {name: Capacity(worker["nthreads"], _memory(worker)) for name, worker in found.items()}
+        self._greet([name for name in found if name not in self._greeted])
+        return {
+            name: Capacity(worker["nthreads"], memory_of(worker))
+            for name, worker in found.items()
+            if self._is_ready(name)
+        }
 
     def sends_rows(self, source: Source) -> bool:
         return isinstance(source, DaskFrame) or super().sends_rows(source)
@@ -100,6 +110,23 @@ class Dask(Cluster):
         if self._is_ours:
             self._client.close()
 
+    def _greet(self, newcomers: Sequence[str]) -> None:
+        for name in newcomers:
+            self._greeted[name] = self._submit(name, eval, HAS_PACKAGE)
+
+    def _is_ready(self, worker: str) -> bool:
+        """Whether it has answered; an :class:`InputError` if it lacks the package."""
+        future = self._greeted[worker]
+        if future is not None and future.status == "error":
+            del self._greeted[worker]
+            raise explained(future.exception(timeout=GOODBYE), worker)
+        if future is not None and future.status == "finished":
+            self._greeted[worker] = None
+        elif future is not None and future.status != "pending":
+            del self._greeted[worker]
+            return False
+        return self._greeted[worker] is None
+
     def _submit(self, worker: str, function: Any, *arguments: Any) -> Any:
         """To this worker and to no other, who would have neither rows nor programs; if it dies, we hear of it."""
         key = f"{function.__name__.strip('_')}-{uuid4().hex}"
@@ -107,7 +134,7 @@ class Dask(Cluster):
 
     def _placed(self, content: Any, worker: str, name: str) -> Any:
         is_small = isinstance(content, bytes) and len(content) < BY_ITSELF
-        if is_small or _is_future(content):
+        if is_small or is_future(content):
             return content
         return self._client.scatter(content, workers=[worker], hash=False)
 
@@ -121,7 +148,7 @@ class Dask(Cluster):
             assert isinstance(outcome, Reply)
         except KilledWorker as error:
             outcome = Lost(f"and {error.allowed_failures} others died while they had it", is_final=True)
-        except asyncio.CancelledError as error:
+        except (CancelledError, asyncio.CancelledError) as error:
             outcome = Lost(f"lost it ({error})")
         except Exception as error:
             outcome = explained(error, worker)
@@ -143,43 +170,3 @@ def _on_worker(theirs: dict[str, str], order: bytes, names: Sequence[str], *carg
     from distributed import get_worker
 
     return carry_out(get_worker().address, theirs, order, names, *cargo)
-
-
-def _connected(client_or_address: Any) -> tuple[Any, bool]:
-    """A client, and whether it was made here."""
-    from distributed import Client
-
-    if isinstance(client_or_address, Client):
-        require(
-            not client_or_address.asynchronous,
-            "cm.Dask",
-            got="an asynchronous client",
-            expected="a synchronous one",
-            fix="Pass the scheduler's address.",
-        )
-        return client_or_address, False
-    try:
-        return Client(client_or_address, set_as_default=False), True
-    except (OSError, TypeError, ValueError) as error:
-        raise InputError(
-            "cm.Dask",
-            got=f"{client_or_address!r} ({type(error).__name__}: {error})",
-            expected="a distributed.Client, a cluster, or the address of a scheduler that runs",
-            fix='Start one ("dask scheduler"; "dask worker ADDRESS") or pass cm.Dask(distributed.LocalCluster()).',
-        ) from error
-
-
-def _is_future(content: Any) -> bool:
-    from distributed import Future
-
-    return isinstance(content, Future)
-
-
-def _memory(worker: dict[str, Any]) -> int:
-    """Of a worker that has no limit: its share of this machine's, as if the worker's was like it."""
-    limit = worker["memory_limit"]
-    if limit:
-        return int(limit)
-    import psutil
-
-    return int(psutil.virtual_memory().total) // (os.cpu_count() or 1) * int(worker["nthreads"])

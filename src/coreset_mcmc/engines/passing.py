@@ -36,8 +36,8 @@ PATIENCE = 0.2
 """Seconds between looks at clocks and at requests to end."""
 NEWS = 1.0
 """Seconds after which workers are counted again."""
-NO_WORKERS = 60.0
-"""Seconds for which a cluster may be without workers."""
+NO_WORKERS = 120.0
+"""Seconds for which a cluster may be without workers that answer."""
 
 
 class _Running(NamedTuple):
@@ -92,7 +92,7 @@ class Pass:
         if self._workers:
             self._seen_workers = now
         elif now - self._seen_workers > min(NO_WORKERS, self._engine.timeout):
-            raise RunError(f"The cluster has been without workers for {now - self._seen_workers:.0f} s. Start some.")
+            raise RunError(f"No worker of the cluster has answered for {now - self._seen_workers:.0f} s. Start some.")
 
     def _start_what_can_be(self) -> None:
         load = Counter(running.worker for running in self._running.values())

@@ -7,6 +7,7 @@ it can be said which of them is to do what.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -78,6 +79,7 @@ class Ray(Cluster):
         import ray
 
         if not tickets:
+            time.sleep(seconds)
             return []
         ready, rest = ray.wait(list(tickets), num_returns=1, timeout=seconds)
         if ready and rest:
