@@ -10,7 +10,6 @@ import jax
 import numpy as np
 import pytest
 
-from coreset_mcmc.datasets.paper import DATA_VARIABLE
 from tests.helpers import worker_memory
 from tests.helpers.bike_share import bike_share_table
 from tests.helpers.longest_first import keep_order, sort_longest_first
@@ -35,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the full tier, unless tests are chosen by marker or by name, and what needs the paper's own tables."""
+    from coreset_mcmc.datasets.paper import DATA_VARIABLE  # starts XLA, which reads its options only once
+
     runs_slow = config.getoption("--slow")
     is_chosen = bool(config.option.markexpr) or any("::" in argument for argument in config.args)
     left_out = set() if runs_slow or config.getoption("--full") or is_chosen else {"full"}

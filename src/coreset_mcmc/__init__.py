@@ -12,6 +12,9 @@ from coreset_mcmc.data import selection
 from coreset_mcmc.diagnostics import metrics
 from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.cost import Cost
+from coreset_mcmc.engines.dask_engine import Dask
+from coreset_mcmc.engines.dask_frame import source_from_dask
+from coreset_mcmc.engines.ray_engine import Ray
 from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.interop.bambi import from_bambi
 from coreset_mcmc.interop.numpyro.adapter import from_numpyro
@@ -59,6 +62,7 @@ __all__ = [
     "Coreset",
     "CoresetMCMC",
     "Cost",
+    "Dask",
     "DoublingEpochs",
     "Finding",
     "Fit",
@@ -73,6 +77,7 @@ __all__ = [
     "NonNegative",
     "QuasiNewton",
     "RandomOrderScan",
+    "Ray",
     "Regression",
     "RunError",
     "Scan",
@@ -100,6 +105,7 @@ __all__ = [
     "scan_arrow",
     "scan_parquet",
     "selection",
+    "source_from_dask",
     "subsampling",
     "trust",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 
 class InputError(ValueError):
@@ -14,6 +15,14 @@ class InputError(ValueError):
         self.expected = expected
         self.fix = fix
         super().__init__(f"{subject}: got {got}; expected {expected}. {fix}")
+
+    def __reduce__(self) -> Any:
+        """Workers raise it too, and it has to come home."""
+        return _input_error, (self.subject, self.got, self.expected, self.fix)
+
+
+def _input_error(subject: str, got: str, expected: str, fix: str) -> InputError:
+    return InputError(subject, got=got, expected=expected, fix=fix)
 
 
 class RunError(RuntimeError):

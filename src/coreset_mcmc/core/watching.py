@@ -54,9 +54,14 @@ def always_watched_by(watcher: Watcher) -> Iterator[None]:
 
 def tell(description: str, num_done: int, num_rows: int) -> None:
     """Tell whoever watches, and end the pass if somebody has asked for that."""
-    event = _stop.get()
     for watcher in (_watcher.get(), _always.get()):
         if watcher is not None:
             watcher(description, num_done, num_rows)
+    end_if_asked()
+
+
+def end_if_asked() -> None:
+    """End the pass if somebody has asked for that: for those who wait."""
+    event = _stop.get()
     if event is not None and event.is_set():
         raise Stopped

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Queue
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 
@@ -30,7 +30,7 @@ class Engine(ABC):
     @abstractmethod
     def each_part(
         self, source: Source, layout: Layout, tasks: Sequence[Task], parts: Sequence[int]
-    ) -> Iterator[list[Any]]:
+    ) -> Generator[list[Any], None, None]:
         """The result of each task for each of these parts, in their order."""
 
 
@@ -47,7 +47,14 @@ def on_leaf(tasks: Sequence[Task], leaf: Leaf) -> list[Any]:
         return [task.program.on_leaf(leaf, task.arguments) for task in tasks]
 
 
-def on_part(source: Source, layout: Layout, tasks: Sequence[Task], part: int) -> list[Any]:
+class GivesLeaves(Protocol):
+    """A source, or a part of one that a worker has kept."""
+
+    def leaves(self, layout: Layout, numbers: Sequence[int]) -> Iterator[Leaf]:
+        """These leaves, in ascending order."""
+
+
+def on_part(source: GivesLeaves, layout: Layout, tasks: Sequence[Task], part: int) -> list[Any]:
     """The results for one part, leaf after leaf: what a worker of any engine does."""
     total: list[Any] | None = None
     for leaf in source.leaves(layout, layout.leaves_of_part(part)):
@@ -69,7 +76,7 @@ class Local(Engine):
 
     def each_part(
         self, source: Source, layout: Layout, tasks: Sequence[Task], parts: Sequence[int]
-    ) -> Iterator[list[Any]]:
+    ) -> Generator[list[Any], None, None]:
         for part, results in self._leaves_by_part(source, layout, tasks, parts):
             total: list[Any] | None = None
             for result in results:

@@ -7,6 +7,7 @@ comes, and what is known without reading (size, schema, fingerprint). Several ta
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -108,10 +109,11 @@ class Rows:
         layout, num_done = self.layout, 0
         tell(description, 0, self.size)
         parts = range(layout.num_parts)
-        for part, results in zip(parts, self.engine.each_part(self.source, layout, tasks, parts), strict=True):
-            num_done = layout.rows_of_leaf(layout.leaves_of_part(part)[-1])[1]
-            tell(description, num_done, self.size)
-            yield results
+        with closing(self.engine.each_part(self.source, layout, tasks, parts)) as passing:
+            for part, results in zip(parts, passing, strict=True):
+                num_done = layout.rows_of_leaf(layout.leaves_of_part(part)[-1])[1]
+                tell(description, num_done, self.size)
+                yield results
 
     def sum(self, function: RowFunction, *arguments: Any, description: str) -> Any:
         """The sum over all rows of ``function(batch, weights, *arguments)``, a pytree of NumPy arrays."""

@@ -1,0 +1,1 @@
+"""Engines on clusters: who passes over the rows when one machine is too few."""
