@@ -21,6 +21,11 @@ Columns = Mapping[str, str | Sequence[str]] | Sequence[str]
 """Names of columns, or what a model calls them; several columns become a matrix."""
 
 
+def is_dask_frame(data: Any) -> bool:
+    """Whether this is a Dask DataFrame; Dask is not imported to find out."""
+    return type(data).__module__.partition(".")[0] == "dask" and hasattr(data, "partitions")
+
+
 def source_from_dask(frame: Any, columns: Columns | None = None) -> DaskFrame:
     """The rows of a Dask DataFrame; the lengths of its partitions are computed here, once.
 

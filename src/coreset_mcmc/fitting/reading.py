@@ -10,6 +10,7 @@ from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.engines.dask_frame import is_dask_frame, source_from_dask
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
@@ -46,7 +47,7 @@ def read(request: Request) -> Reading:
     """Convert, bind and check; the method is the user's or the default, which trains with the user's kernel."""
     method = request.method or DEFAULT_METHOD(kernel=request.kernel)
     keys = Keys(*jax.random.split(jax.random.key(request.random_seed, impl="threefry2x32"), 4))
-    rows = to_rows(request.data, request.engine)
+    rows = to_rows(source_from_dask(request.data) if is_dask_frame(request.data) else request.data, request.engine)
     batch = rows.source.whole()
     rows.every_row_counts = isinstance(request.checkpoint, Checkpoint) and request.checkpoint.every_row
     check_columns(request.model, rows)
