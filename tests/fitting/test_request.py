@@ -84,5 +84,5 @@ def test_every_hook_has_a_default_that_means_nothing_special():
     assert method.resized(3) is method
     assert method.expected_sampler(None, 4) is None
     assert (method.lacks_kernel, method.needs_pilot, method.num_chains, method.max_steps) == (False, False, 1, 0)
-    assert method.expected_phases(None) == ()
+    assert list(method.ahead(None)) == []
     assert method.phase_of(None) is None

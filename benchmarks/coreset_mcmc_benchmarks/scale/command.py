@@ -100,7 +100,7 @@ def _seconds_in(text: str) -> float:
 
 def page(table: RunsTable) -> list[str]:
     """The table of the page."""
-    runs = table.frame(texts=("mean", "sd", "slowest_pass"))
+    runs: Any = table.frame(texts=("mean", "sd", "slowest_pass"))
     rows = []
     for run in runs.itertuples():
         raws = run.warm_seconds / run.raw_seconds

@@ -1,14 +1,13 @@
 """Chunks of steps as compiled programs: what :mod:`coreset_mcmc.driver.run` calls over and over.
 
-Steps that change in kind as they go, first a search and then rounds of sampling, say, are divided into phases. Each is
-a program of its own, so that a later one can be compiled on another core while an earlier one runs
-(``fitting/precompile.py``); a chunk ends where the phase does.
+Steps whose kinds change as they go, first a search and then rounds of sampling, say, are better taken on the host
+(:class:`~coreset_mcmc.driver.programs.OnHost`), each kind with programs of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import jax
@@ -38,12 +37,6 @@ def first_state(method: Any, problem: Any, key: Key) -> Any:
     return jax.tree.map(firmly_typed, method.init(key, problem))
 
 
-def phase_on_host(method: Steps, state: Any) -> int | None:
-    """The phase of the next step, as a number that chooses a program."""
-    phase = method.phase_of(state)
-    return None if phase is None else int(phase)
-
-
 def _steps(
     method: Any,
     problem: Any,
@@ -52,11 +45,10 @@ def _steps(
     start: jax.Array,
     length: jax.Array,
     *,
-    phase: int | None,
     record: Callable[[Any], Any] | None,
 ) -> tuple[Any, Any, jax.Array]:
-    """Up to ``length`` steps of one phase from step number ``start``; zero steps compile and do nothing."""
-    step = jax.jit(method.step if phase is None else partial(method.step_in, phase), inline=True)
+    """Up to ``length`` steps from step number ``start``; zero steps compile and do nothing."""
+    step = jax.jit(method.step, inline=True)
 
     def observe(state: Any, info: Any) -> Any:
         return info, record(state) if record is not None else None
@@ -67,8 +59,7 @@ def _steps(
 
     def go_on(carry: tuple[jax.Array, Any, Any]) -> jax.Array:
         number, state, _ = carry
-        is_here = True if phase is None else method.phase_of(state) == phase
-        result: jax.Array = (number < length) & ~state.done & is_here
+        result: jax.Array = (number < length) & ~state.done
         return result
 
     def one_step(carry: tuple[jax.Array, Any, Any]) -> tuple[jax.Array, Any, Any]:
@@ -81,7 +72,7 @@ def _steps(
     return state, buffers, number
 
 
-_STATIC = ("phase", "record")
+_STATIC = ("record",)
 _chunk = jax.jit(_steps, static_argnames=_STATIC)
 
 
@@ -104,7 +95,7 @@ def chunk_for(method: Steps) -> Callable[..., Any]:
 
 
 @double_precision
-def trace_ahead(method: Steps, problem: Any, phase: int | None = None) -> Callable[[], None]:
+def trace_ahead(method: Steps, problem: Any) -> Callable[[], None]:
     """Trace what a run of such a method on such a problem will need, whatever their numbers.
 
     Returns what compiles it, and runs nothing. That may happen in another thread: it calls none of the model's
@@ -114,7 +105,7 @@ def trace_ahead(method: Steps, problem: Any, phase: int | None = None) -> Callab
     first = first_state.trace(method, problem, key)
     state, start, length = first.out_info, jnp.int64(0), jnp.int32(0)
     chunk: Any = chunk_for(method)
-    steps = chunk.trace(method, problem, key, state, start, length, phase=phase, record=None)
+    steps = chunk.trace(method, problem, key, state, start, length, record=None)
 
     @double_precision
     def compile_it() -> None:

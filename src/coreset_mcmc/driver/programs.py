@@ -12,12 +12,12 @@ import numpy as np
 
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.core.watching import Stopped
-from coreset_mcmc.driver.compiled import chunk_for, first_state, phase_on_host
+from coreset_mcmc.driver.compiled import chunk_for, first_state
 from coreset_mcmc.driver.steps import Steps
 
 
 class Programs:
-    """The compiled chunks of one run, each compiled when its phase begins."""
+    """Chunks of steps, compiled once."""
 
     def __init__(
         self,
@@ -27,36 +27,30 @@ class Programs:
         record: Callable[[Any], Any] | None,
         before_phase: Callable[[int | None], None] | None,
     ) -> None:
-        self.method = method
+        self.method, self.problem, self.key, self.record = method, problem, key, record
+        self.before_phase = before_phase or (lambda phase: None)
         self.chunk = chunk_for(method)
-        self.arguments = (method, problem, key)
-        self.record = record
-        self.before_phase = before_phase
-        self.compiled: dict[int | None, Any] = {}
-        """Empty buffers of each phase."""
+        self.buffers: Any = None
+        """Empty infos and records, once they are known."""
         self.compile_seconds = 0.0
 
     def first(self, key: Key) -> Any:
         """The state before any step."""
-        return first_state(self.method, self.arguments[1], key)
+        return first_state(self.method, self.problem, key)
 
     def prepare(self, state: Any) -> Any:
-        """Compile the phase of this state if that has not been done; returns empty buffers."""
-        phase = phase_on_host(self.method, state)
-        if phase not in self.compiled:
+        """Compile if that has not been done; returns empty buffers."""
+        if self.buffers is None:
             began = time.perf_counter()
-            if self.before_phase is not None:
-                self.before_phase(phase)
-            _, self.compiled[phase], _ = self.advance(state, 0, 0)
+            self.before_phase(None)
+            _, self.buffers, _ = self.advance(state, 0, 0)
             self.compile_seconds += time.perf_counter() - began
-        return self.compiled[phase]
+        return self.buffers
 
     def advance(self, state: Any, start: int, length: int) -> Any:
-        """Up to ``length`` steps of the state's phase, from step number ``start``."""
-        phase = phase_on_host(self.method, state)
-        return jax.block_until_ready(
-            self.chunk(*self.arguments, state, jnp.int64(start), jnp.int32(length), phase=phase, record=self.record)
-        )
+        """Up to ``length`` steps from step number ``start``."""
+        arguments = (self.method, self.problem, self.key, state, jnp.int64(start), jnp.int32(length))
+        return jax.block_until_ready(self.chunk(*arguments, record=self.record))
 
     @staticmethod
     def restored(state: Any) -> Any:
@@ -65,26 +59,33 @@ class Programs:
 
 
 class OnHost(Programs):
-    """The same for steps that are Python: one at a time, with programs that are compiled as they are met."""
+    """Steps that are Python, one at a time, with programs of their own that are ready when their phase begins."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._begun: set[int | None] = set()
 
     def first(self, key: Key) -> Any:
-        return self.method.init(key, self.arguments[1])
+        return self.method.init(key, self.problem)
 
     def prepare(self, state: Any) -> Any:
-        if not self.compiled:
+        phase = self.method.phase_of(state)
+        if phase not in self._begun:
             began = time.perf_counter()
-            if self.before_phase is not None:
-                self.before_phase(None)
-            info = self.method.blank_info(self.arguments[1])
-            self.compiled[None] = (_with_axis(info), _with_axis(self.record(state)) if self.record else None)
+            self._begun.add(phase)
+            self.before_phase(phase)
             self.compile_seconds += time.perf_counter() - began
-        return self.compiled[None]
+        if self.buffers is None:
+            self.buffers = self._observed(state, self.method.blank_info(self.problem))
+        return self.buffers
 
     def advance(self, state: Any, start: int, length: int) -> Any:
         del length
-        method, problem, key = self.arguments
-        state, info = method.step(jax.random.fold_in(key, start), state, problem)
-        return state, (_with_axis(info), _with_axis(self.record(state)) if self.record else None), 1
+        state, info = self.method.step(jax.random.fold_in(self.key, start), state, self.problem)
+        return state, self._observed(state, info), 1
+
+    def _observed(self, state: Any, info: Any) -> Any:
+        return _with_axis(info), _with_axis(self.record(state)) if self.record else None
 
     @staticmethod
     def restored(state: Any) -> Any:

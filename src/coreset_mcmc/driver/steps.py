@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-import jax
-
 from coreset_mcmc.core.types import Key
 
 
@@ -21,8 +19,8 @@ class Steps(ABC):
     The state has a boolean ``done``. The info has ``num_evaluations``, the number of log-likelihoods of single rows
     that the step evaluated (a gradient of one counts as one), and ``status``, see :mod:`coreset_mcmc.core.status`.
 
-    Steps that differ in kind, first a search and then rounds of sampling, say, may be divided into numbered phases.
-    Each is then a compiled program of its own: whoever has phases implements the last three hooks.
+    Steps on the host may differ in kind, first a search and then rounds of sampling, say. These are numbered phases, and
+    each has programs of its own.
     """
 
     name: ClassVar[str]
@@ -48,8 +46,11 @@ class Steps(ABC):
         """Something of the structure, shapes and types of an info, for steps on the host."""
         raise NotImplementedError(f"{type(self).__name__}.blank_info")
 
-    def ahead(self, problem: Any) -> Iterator[Callable[[], None]]:
-        """For steps on the host: what compiles their programs, in any thread, in the order of need; nothing runs."""
+    def ahead(self, problem: Any) -> Iterator[tuple[int | None, Callable[[], None]]]:
+        """For steps on the host: by phase, what compiles their programs, in any thread, in the order of need.
+
+        Without a phase: what is needed after the last step.
+        """
         del problem
         yield from ()
 
@@ -63,17 +64,7 @@ class Steps(ABC):
         del info
         return ""
 
-    def phase_of(self, state: Any) -> jax.Array | None:
-        """The number of the phase to which the next step belongs; None without phases."""
+    def phase_of(self, state: Any) -> int | None:
+        """The number of the phase to which the next step on the host belongs; None without phases."""
         del state
         return None
-
-    def expected_phases(self, problem: Any) -> tuple[int, ...]:
-        """The phases that a run most likely goes through, in their order: worth compiling before they are needed."""
-        del problem
-        return ()
-
-    def step_in(self, phase: int, key: Key, state: Any, problem: Any) -> tuple[Any, Any]:
-        """A step of which the phase is known beforehand."""
-        del phase
-        return self.step(key, state, problem)

@@ -1,4 +1,4 @@
-"""Programs compiled before they are needed: phases of training, sampling and the final check, beside each other.
+"""Programs compiled before they are needed: those of training, of sampling and of the final check, beside each other.
 
 XLA compiles without Python's lock. None of it changes a number of the result; a program that cannot be compiled here
 is compiled again, and the trouble reported, where it is needed. The model's functions are called in the caller's
@@ -11,7 +11,6 @@ import importlib
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from coreset_mcmc.driver.compiled import trace_ahead
 from coreset_mcmc.methods.contract import Method
@@ -33,22 +32,25 @@ class Preparation:
 
     def __init__(self, method: Method, problem: Problem, num_chains: int) -> None:
         self._method, self._problem, self._num_chains = method, problem, num_chains
-        self._parts: dict[Any, Future[None]] = {}
+        self._parts: list[tuple[int | None, Future[None]]] = []
+        """Programs by the phase of training that needs them; None if a later stage does."""
         self._pool: ThreadPoolExecutor | None = None
 
     def before_phase(self, phase: int | None) -> None:
-        """Begin if this is the first phase; return when its program is ready."""
+        """Begin if this is the first phase; return when its programs are ready."""
         if self._pool is None:
             self._begin()
-        if self._problem.data.size >= MANY_ROWS:
-            self._wait(phase)
+        if phase is not None and self._problem.data.size >= MANY_ROWS:
+            for needed_in, part in self._parts:
+                if needed_in == phase:
+                    part.result()
         else:
             self.wait_for_all()
 
     def wait_for_all(self) -> None:
         """So that nothing is compiled twice."""
-        for part in self._parts:
-            self._wait(part)
+        for _, part in self._parts:
+            part.result()
         self.give_up()
 
     def give_up(self) -> None:
@@ -64,21 +66,12 @@ class Preparation:
         method, problem = self._method, self._problem
         trained = method.expected_sampler(problem, self._num_chains)
         self._pool = ThreadPoolExecutor(NUM_WORKERS, thread_name_prefix="coreset-mcmc-ahead")
-        for number, work in enumerate(method.ahead(problem)):
-            self._add(f"program {number}", work)
-        for phase in method.expected_phases(problem):
-            self._add(phase, trace_ahead(method, problem, phase))
+        for phase, work in method.ahead(problem):
+            self._parts.append((phase, self._pool.submit(_quietly, work)))
         if trained is not None:
-            self._add("sampling", trace_ahead(trained.sampler, trained.problem))
+            sampling = trace_ahead(trained.sampler, trained.problem)
+            self._parts.append((None, self._pool.submit(_quietly, sampling)))
         importlib.import_module("arviz_stats")
-
-    def _add(self, part: Any, work: Callable[[], None]) -> None:
-        assert self._pool is not None
-        self._parts[part] = self._pool.submit(_quietly, work)
-
-    def _wait(self, part: Any) -> None:
-        if part in self._parts:
-            self._parts[part].result()
 
 
 def _quietly(work: Callable[[], None]) -> None:

@@ -16,38 +16,48 @@ from coreset_mcmc.methods.least_squares.rounds import Rounds
 from coreset_mcmc.methods.least_squares.scores import num_influence_draws, num_remainder_draws
 from coreset_mcmc.methods.least_squares.start import ModeStart
 from coreset_mcmc.methods.least_squares.state import Phase
+from coreset_mcmc.posterior.at_positions import sums_task
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.problem import Problem
 
+Ahead = tuple[int | None, Callable[[], None]]
+"""The phase that needs a program, and what compiles it."""
 
-def programs_ahead(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) -> Iterator[Callable[[], None]]:
+
+def programs_ahead(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) -> Iterator[Ahead]:
     """Each is traced here, where the model's functions may be called, and compiled wherever the result is called."""
     if not method.starts_hot(problem):
         return
-    flat = flat_position(problem.position)
-    rows = problem.passes
+    rows, flat = problem.passes, flat_position(problem.position)
     block_rows, padded = rows.layout.block_rows, rows.padded_types
-    yield compiler(trace_summed(posterior_of(problem).row_derivatives, block_rows, padded, (flat,)))
-    size, count = problem.data.size, dimension(problem.position)
-    scores = start.scores_task(problem)
+    derivatives = trace_summed(posterior_of(problem).row_derivatives, block_rows, padded, (flat,))
+    yield method.first_phase(problem), compiler(derivatives)
+    size, scores = problem.data.size, start.scores_task(problem)
     if scores.with_influence or scores.with_remainder:
-        arguments = (
-            np.zeros((num_influence_draws(size), count)),
-            flat,
-            np.zeros((num_remainder_draws(size), count)),
+        draws, displacements = (
+            np.zeros((count, flat.size)) for count in (num_influence_draws(size), num_remainder_draws(size))
         )
-        yield compiler(trace_for_each_row(scores, block_rows, padded, arguments))
-    num_draws = rounds.num_draws
-    draws = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct((num_draws, *leaf.shape[1:]), leaf.dtype), problem.initial_positions
-    )
+        traced = trace_for_each_row(scores, block_rows, padded, (draws, flat, displacements))
+        yield Phase.SCORES, compiler(traced)
+    yield from _of_rounds(method, start, rounds, problem)
+
+
+def _of_rounds(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) -> Iterator[Ahead]:
+    def like(leaf: Any, count: int) -> Any:
+        return jax.ShapeDtypeStruct((count, *leaf.shape[1:]), leaf.dtype)
+
+    window = jax.tree.map(lambda leaf: like(leaf, rounds.num_draws), problem.initial_positions)
     taylor = start.no_taylor(problem) if method.samples_rows(problem) else None
-    yield compiler(trace_measure(problem.model, taylor, draws, problem.rows))
-    weights = np.zeros(problem.coreset_size)
-    yield compiler(trace_solve(2 * num_draws, problem.coreset_size))
+    yield Phase.ROUNDS, compiler(trace_measure(problem.model, taylor, window, problem.rows))
+    yield Phase.ROUNDS, compiler(trace_solve(2 * rounds.num_draws, problem.coreset_size))
     positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: rounds.num_chains], problem.initial_positions)
-    drawing = rounds.drawing(Phase.ROUNDS)
-    yield compiler(drawing.trace(jax.random.key(0), problem.target(weights), positions, np.eye(count)))
+    target, scale = problem.target(np.zeros(problem.coreset_size)), np.eye(dimension(problem.position))
+    yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(jax.random.key(0), target, positions, scale))
+    sums = sums_task(problem.model, jax.tree.map(lambda leaf: np.asarray(leaf)[:1], positions), problem.position)
+    program: Any = sums.program
+    layout = problem.passes.layout
+    traced = trace_summed(program.function, layout.block_rows, problem.passes.padded_types, sums.arguments)
+    yield None if taylor is not None else Phase.ROUNDS, compiler(traced)
 
 
 def compiler(traced: Any) -> Callable[[], None]:

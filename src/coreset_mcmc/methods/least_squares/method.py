@@ -221,7 +221,10 @@ class LeastSquares(MovesByKernel):
             self.chooses_rows,
         )
 
-    def ahead(self, problem: Problem) -> Iterator[Callable[[], None]]:
+    def phase_of(self, state: LeastSquaresState) -> int:
+        return int(state.phase)
+
+    def ahead(self, problem: Problem) -> Iterator[tuple[int | None, Callable[[], None]]]:
         yield from programs_ahead(self, self._mode_start, self._rounds(problem), problem)
 
     def describe(self, info: LeastSquaresInfo) -> str:
