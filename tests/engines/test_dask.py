@@ -247,6 +247,22 @@ def test_small_parts_are_asked_for_by_the_handful(two_workers: Any, monkeypatch:
     assert len(started) < 200
 
 
+def test_workers_read_files_for_themselves_and_once(two_workers: Any, folder: Path):
+    frame, function = table(), Derivatives(opaque_model())
+    frame.iloc[:9_000].to_parquet(folder / "part-1.parquet")
+    frame.iloc[9_000:].to_parquet(folder / "part-2.parquet")
+    engine = cm.Dask(two_workers)
+    rows = few_leaves(cm.scan_parquet(folder, COLUMNS), engine)
+    expected = logistic_rows(engine).sum(function, POSITION, description="")
+    assert same(rows.sum(function, POSITION, description=""), expected)
+    for path in folder.glob("*.parquet"):
+        path.unlink()
+    assert same(rows.sum(function, POSITION, description=""), expected)
+    two_workers.run(forget)
+    with pytest.raises((cm.RunError, cm.InputError), match="part-"):
+        rows.sum(function, POSITION, description="")
+
+
 def test_a_frame_on_a_cluster_gives_the_bits_of_arrays_and_is_kept(two_workers: Any, folder: Path):
     function = Derivatives(opaque_model())
     expected = logistic_rows(cm.Dask(two_workers)).sum(function, POSITION, description="")
