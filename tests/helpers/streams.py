@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax
@@ -35,10 +36,7 @@ class Stream(Source):
         self.num_read += stop - start
         inside = self._ends[(self._ends > start) & (self._ends < stop)].tolist()
         bounds = [start, *inside, stop]
-        runs = [
-            jax.tree.map(np.copy, self._held.read(first, last))
-            for first, last in zip(bounds[:-1], bounds[1:], strict=True)
-        ]
+        runs = [jax.tree.map(np.copy, self._held.read(first, last)) for first, last in itertools.pairwise(bounds)]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *runs)
 
     def fingerprint(self, *, full: bool = False) -> Any:
