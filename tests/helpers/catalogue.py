@@ -108,7 +108,7 @@ class MethodEntry:
     """How many calls of the likelihood a callback sees in so many steps of training, beyond those that are counted.
 
     More where the compiler finds repeated evaluations and makes them once, which a callback prevents: a restart of the
-    chains and the gradient look at the same M rows; or where programs have room for more positions than there are. Fewer
+    chains and the gradient look at the same M rows; or where programs have room for more positions than there are. Less
     where Hessians are made, which count as 1 + d evaluations.
     """
 
