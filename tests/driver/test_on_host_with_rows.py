@@ -6,7 +6,6 @@ import os
 import signal
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -172,25 +171,37 @@ def test_precision_outside_is_left_alone(single_precision, key):
     assert jnp.ones(1).dtype == np.float32
 
 
+def interrupt_at(description, number):
+    """Ctrl-C at the end of the pass of this name and number."""
+    passes = []
+
+    def watch(what, done, total):
+        if what == description and done == total:
+            passes.append(what)
+            if len(passes) == number:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    return watched_by(watch)
+
+
 @pytest.mark.full
-def test_fit_goes_on_to_sampling_when_a_pass_is_interrupted():
-    """With the weights so far, and a result that says so."""
+def test_an_interrupted_pass_of_a_fit():
+    """In training, sampling goes on with the weights so far; before the first exact draw there is nothing to return."""
     data = {"y": np.random.default_rng(0).normal(size=600)}
     model = cm.Model(
         lambda position: -0.5 * position["mean"] ** 2,
         lambda position, batch: -0.5 * (batch["y"] - position["mean"]) ** 2,
         {"mean": np.zeros(())},
     )
+    settings = {"coreset_size": 20, "draws": 20, "tune": 5, "chains": 2, "random_seed": 0, "progressbar": False}
     method = cm.LeastSquares(num_draws=20, num_chains=2)
-
-    def watch(description, done, total):
-        if description == "sums over all rows" and done:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with watched_by(watch), pytest.warns(UserWarning, match="ESS"):
-        fit = cm.fit(
-            model, data, method=method, coreset_size=20, draws=20, tune=5, chains=2, random_seed=0, progressbar=False
-        )
+    with interrupt_at("sums over all rows", 1), pytest.warns(UserWarning, match="ESS"):
+        fit = cm.fit(model, data, method=method, **settings)
     assert fit.training.reason == "interrupted"
     assert fit.is_interrupted
     assert fit.posterior.sizes["draw"] == 20
+    for number, message in ((1, None), (2, "before the first draw")):
+        with interrupt_at("deciding on all rows", number), pytest.raises(KeyboardInterrupt, match=message):
+            fit.exact(draws=10, tune=0, progressbar=False)
+    with interrupt_at("deciding on all rows", 3):
+        assert fit.exact(draws=10, tune=0, progressbar=False).posterior.sizes["draw"] == 1

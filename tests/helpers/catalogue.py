@@ -26,6 +26,7 @@ from coreset_mcmc.kernels import (
     from_blackjax,
 )
 from coreset_mcmc.methods.subsampling import GaussianProposal
+from coreset_mcmc.posterior.at_positions import GROUP
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,10 @@ def _hessians(steps: int) -> int:
 def _windows(steps: int) -> int:
     """Two Newton steps, one for scores and two exchanges; all others measure windows of 40 draws.
 
-    Those come in two groups of 32, and one more position is the reference.
+    Those come in whole groups, and one more position is the reference.
     """
-    return -2 * 3 * 100 + (steps - 5) * (2 * 32 + 1 - 40) * 100
+    num_positions = -(-40 // GROUP) * GROUP + 1
+    return -2 * 3 * 100 + (steps - 5) * (num_positions - 40) * 100
 
 
 METHODS = [
