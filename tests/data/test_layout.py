@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def test_leaves_hold_each_row_once_in_order(layout):
     assert ends[0][0] == 0
     assert ends[-1][1] == layout.size
     assert all(start < stop for start, stop in ends)
-    assert all(one[1] == other[0] for one, other in zip(ends[:-1], ends[1:], strict=True))
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(ends))
     assert {stop - start for start, stop in ends[:-1]} <= {layout.leaf_rows}, "only the last may be shorter"
 
 

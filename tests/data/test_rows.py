@@ -199,7 +199,7 @@ class TestPadding:
         np.testing.assert_array_equal(padded.batch[:300], np.arange(1.0, 301.0))
         assert (padded.batch[300:block] == 300.0).all()
         assert (padded.weights == (np.arange(4_096) < 300)).all()
-        assert (int(padded.count), int(padded.start)) == (300, 0)
+        assert (int(padded.num_rows), int(padded.start)) == (300, 0)
 
 
 class TestMemory:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-import pytest
 
 from coreset_mcmc.core.watching import tell
 from coreset_mcmc.driver.run import run
@@ -39,6 +38,9 @@ class Passes(Steps):
     def init(self, key, problem):
         assert problem == "not an array"
         return State(0, done=False)
+
+    def blank_info(self, problem):
+        return Info(np.zeros(2), np.int64(0), np.int32(0))
 
     def step(self, key, state, problem):
         assert not isinstance(state.number, jax.core.Tracer)
@@ -79,6 +81,10 @@ def test_an_interruption_ends_the_pass_and_keeps_the_steps_before():
     assert method.parts[-5:] == [0, 1, 2, 3, 4]
 
 
-def test_without_a_single_step_there_is_nothing_to_return():
-    with pytest.raises(KeyboardInterrupt):
-        run(Passes(broken_at=0), "not an array", jax.random.key(0), num_steps=7)
+def test_without_a_single_step_the_start_is_returned():
+    """What that is worth is up to whoever asked: weights to start from are, no draws are not."""
+    made = run(Passes(broken_at=0), "not an array", jax.random.key(0), num_steps=7)
+    assert made.is_interrupted
+    assert made.num_steps == 0 == made.num_evaluations
+    assert made.state == State(0, done=False)
+    assert made.history.draw.shape == (0, 2)

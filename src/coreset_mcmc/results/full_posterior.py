@@ -123,6 +123,8 @@ def exact_draws(
             progressbar=progressbar,
             description="exact draws",
         )
+    if made.num_steps == 0:
+        raise KeyboardInterrupt("interrupted before the first draw")
     rate = float(np.mean(made.history.acceptance_rate))
     if rate < LOW_ACCEPTANCE:
         warnings.warn(

@@ -56,12 +56,12 @@ class Scores:
             scores.append(_spread(row_remainders(self.model, self.unravel, centre, batch, displacements)))
         return tuple(scores)
 
-    def num_evaluations(self, size: int) -> int:
-        """What both cost for so many rows."""
+    def num_evaluations(self, size: int, num_sampled: int) -> int:
+        """What both cost for so many rows, and for those that tell the scale beforehand."""
         count = num_influence_draws(size) if self.with_influence else 0
         if self.with_remainder:
             count += EVALUATIONS_PER_REMAINDER * num_remainder_draws(size)
-        return count * size
+        return count * (size + num_sampled)
 
 
 def _spread(values: jax.Array) -> jax.Array:

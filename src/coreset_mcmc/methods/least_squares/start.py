@@ -121,13 +121,14 @@ class ModeStart:
             return moved, nothing_learned(moved, np.nan, 0)
         centre, task = state.search.position, self.scores_task(problem)
         widened = WIDENING * generator.normal(size=(num_remainder_draws(size), num_coordinates))
+        resident = problem.passes.resident
         samples = sample_by_scores(
             problem.passes,
             task,
             (flat[: num_influence_draws(size)], centre, gaussian.draws(widened) - centre),
             counts,
             seed=int(generator.integers(2**63)),
-            uniform_rows=problem.passes.resident.rows,
+            uniform_rows=resident.rows,
             description="choosing rows",
         )
         if self.chooses_rows:
@@ -138,7 +139,7 @@ class ModeStart:
             moved = moved._replace(
                 taylor=taylor_at(problem, state.search.position, state.search.derivatives, samples[-1])
             )
-        return moved, nothing_learned(moved, np.nan, task.num_evaluations(size))
+        return moved, nothing_learned(moved, np.nan, task.num_evaluations(size, len(resident.indices)))
 
 
 def taylor_at(problem: Problem, centre: np.ndarray, full: Any, sample: RowSample) -> TaylorSums:
