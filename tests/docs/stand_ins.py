@@ -161,6 +161,7 @@ def model_and_data() -> Names:
 STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
     "README.md": {
         "cm.from_numpyro(numpyro_model)": models_of_two_libraries,
+        'cm.scan_parquet("big/*.parquet"': rows_in_files,
         "coreset-mcmc fit flights.parquet": flights_on_disk,
     },
     "docs/bring_your_model.md": {
