@@ -143,7 +143,7 @@ class Rows:
         """A few rows in memory that count as often as they weigh, for the same compiled programs."""
         stored = jax.tree.map(lambda leaf, row: np.asarray(leaf).astype(row.dtype), batch, self.source.schema)
         source = WeightedArrays(stored, np.asarray(weights, np.float64))
-        return Rows(source, Local(threads=1), Layout(source.size, self.layout.leaf_rows))
+        return Rows(source, Local(), Layout(source.size, self.layout.leaf_rows))
 
     def in_programs(self) -> ArrayData:
         """All rows as arrays of compiled programs, in working types: a copy in the memory of this process."""
