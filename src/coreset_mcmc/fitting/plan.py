@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.errors import require, require_count
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.data.selection import SelectedRows, Uniform
 from coreset_mcmc.driver.cost import Cost
@@ -48,6 +48,8 @@ def select(request: Request, reading: Reading) -> SelectedRows:
     count = request.coreset_size
     if count is None and not request.names_rows:
         count = min(max(DEFAULT_CORESET_SIZE, rows_called_for(reading.positions)), reading.rows.size)
+    if count is not None:
+        require_count("coreset_size", count, at_least=1, fix="Pass how many rows the coreset should have, e.g. 500.")
     generator, size = np.random.default_rng(request.random_seed), reading.rows.size
     resident = reading.rows.resident.indices
     if request.selection is None and count is not None and count <= len(resident):
