@@ -223,6 +223,8 @@ def test_warnings_tell_what_to_do():
     [
         ({"coreset_size": 401}, r"coreset_size: got 401; expected at most the 400 rows"),
         ({"coreset_size": 0}, r"coreset_size: got 0; expected a whole number of at least 1"),
+        ({"coreset_size": 2.5}, r"coreset_size: got 2.5; expected a whole number of at least 1"),
+        ({"coreset_size": True}, r"coreset_size: got True; expected a whole number of at least 1"),
         ({"draws": 0}, r"draws: got 0"),
         ({"tune": -1}, r"tune: got -1"),
         ({"chains": 0}, r"chains: got 0"),
