@@ -95,12 +95,13 @@ class Budget:
         return f"{in_words(free_memory() or 0)} of memory free"
 
 
-def require_held(budget: Budget, num_bytes: int) -> None:
+def require_held(budget: Budget, num_bytes: int, *, can_stream: bool) -> None:
     """Refuse to hold in memory what the user's limit does not allow."""
+    instead = "Use --engine stream" if can_stream else "Save the table as Parquet, which can be streamed"
     require(
         budget.limit is None or budget.holds(num_bytes),
-        "--engine memory",
+        "--engine memory" if can_stream else "table",
         got=f"{in_words(num_bytes)} of rows, and --memory-limit {in_words(budget.limit or 0)}",
         expected=f"a table of at most {TABLE_SHARE:.0%} of it, because its design has to fit as well",
-        fix="Use --engine stream, or raise --memory-limit.",
+        fix=f"{instead}, or raise --memory-limit.",
     )

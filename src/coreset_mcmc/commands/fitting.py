@@ -20,7 +20,7 @@ import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 
-from coreset_mcmc.commands.budget import Budget
+from coreset_mcmc.commands.budget import AUTO, MEMORY, Budget
 from coreset_mcmc.commands.checking import Checked, check
 from coreset_mcmc.commands.config import Config, versions
 from coreset_mcmc.commands.folder import (
@@ -81,7 +81,8 @@ def resume(console: Console, path: Path, *, scheduler: str | None = None) -> dic
     if summary is not None and folder.is_complete:
         console.print(f"{escape(str(path))} is finished; there is nothing to do.")
         return summary
-    config = config.changed("engine", scheduler=scheduler)
+    is_older = config.engine.name == AUTO
+    config = config.changed("engine", scheduler=scheduler, name=MEMORY if is_older else None)
     with _checked(console, config):
         table = opened(console, config)
         check_identity(config, table.identified(console).config.data)

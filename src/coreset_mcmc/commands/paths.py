@@ -33,7 +33,8 @@ def absolute(path: str, folder: Path | None = None) -> str:
 
 def name_of(paths: Sequence[str]) -> str:
     """A table in a line of text."""
-    first = split_address(paths[0])[1].rstrip("/").rpartition("/")[2] or paths[0]
+    parts = split_address(paths[0])[1].rstrip("/").split("/")
+    first = "/".join(parts[-2:] if WILD.search(parts[-1]) else parts[-1:]) or paths[0]
     return first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
 
 

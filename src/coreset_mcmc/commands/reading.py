@@ -53,7 +53,7 @@ class OpenTable:
     def regression(self, console: Console, converted: Path, engine: Engine | None) -> Regression:
         """Read or measure the table."""
         model, source = self.config.model, self._source(console, converted)
-        with flags_by_name(), announced(console, f"Evaluating the formula on {self.table.name} ..."):
+        with flags_by_name():
             return regression(
                 model.formula,
                 source,
@@ -82,18 +82,16 @@ def opened(console: Console, config: Config) -> OpenTable:
 def _engine_name(console: Console, config: Config, table: Table, columns: Sequence[str]) -> str:
     name, budget = config.engine.name, Budget.of(config.engine.memory_limit)
     if name not in (AUTO, MEMORY):
-        console.print(f"{name if name != STREAM else 'streaming'}: {_size(table, columns)} of rows", highlight=False)
+        how = "streaming" if name == STREAM else f"{name} at {config.engine.scheduler}"
+        size = f": {in_words(table.num_bytes(columns))} of rows" if table.can_stream else ""
+        console.print(escape(how + size), highlight=False)
         return name
     num_bytes = table.num_bytes(columns)
     if name == AUTO and table.can_stream and not budget.holds(num_bytes):
         console.print(escape(f"streaming: {in_words(num_bytes)} of rows, {budget}"), highlight=False)
         return STREAM
-    require_held(budget, num_bytes)
+    require_held(budget, num_bytes, can_stream=table.can_stream)
     return MEMORY
-
-
-def _size(table: Table, columns: Sequence[str]) -> str:
-    return in_words(table.num_bytes(columns))
 
 
 @contextmanager

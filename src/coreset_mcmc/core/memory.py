@@ -46,6 +46,18 @@ def _found_free() -> int | None:
         return free
 
 
+def require_within_limit(subject: str, num_bytes: int, *, fix: str) -> None:
+    """Refuse what takes more than the user allows, if the user has said so."""
+    limit = _limit.get()
+    require(
+        limit is None or num_bytes <= limit,
+        subject,
+        got=f"{num_bytes / 10**9:,.2g} GB",
+        expected=f"at most the {(limit or 0) / 10**9:,.2g} GB that may be used",
+        fix=fix,
+    )
+
+
 def require_room(subject: str, num_bytes: int, *, fix: str) -> None:
     """Refuse a result that would take more than half of the free memory."""
     free = free_memory()
