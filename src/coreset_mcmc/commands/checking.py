@@ -15,6 +15,7 @@ from rich.console import Console
 from coreset_mcmc.commands.config import Config
 from coreset_mcmc.commands.folder import RunFolder
 from coreset_mcmc.commands.reporting import save_predictive
+from coreset_mcmc.core.memory import limited_to
 from coreset_mcmc.core.plain import strict_json
 from coreset_mcmc.report import predictive_check
 from coreset_mcmc.results.fit import Fit
@@ -37,7 +38,9 @@ def check(
         if config.trust.check and not fitted.is_interrupted:
             judged = _judged(console, config, folder, fitted)
         if is_in_memory or not fitted.is_interrupted:
-            save_predictive(folder, predictive_check(fitted, name=response, seed=config.sampling.seed or 0))
+            with limited_to(None):  # what it holds does not grow with the table
+                made = predictive_check(fitted, name=response, seed=config.sampling.seed or 0)
+            save_predictive(folder, made)
     except KeyboardInterrupt:
         return Checked(judged, True)
     return Checked(judged, fitted.is_interrupted)
