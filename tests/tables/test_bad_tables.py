@@ -104,7 +104,7 @@ MISTAKES = {
     "missing values": (
         lambda: with_value("x", np.nan).assign(z=np.where(np.arange(SIZE) < 2, np.nan, 1.5)),
         "y ~ x + z",
-        r"3 of 120 rows with missing values \(x: 1, z: 2\).*drop_missing=True",
+        r"3 of 120 rows with missing values \(x: 1, z: 2; first in row \d+\).*drop_missing=True",
     ),
     "no rows": (lambda: table().iloc[:0], "y ~ x", "table: got 0 rows"),
     "no frame": (dict, "y ~ x", "table: got dict; expected a pandas DataFrame"),

@@ -80,7 +80,7 @@ def test_mistakes_name_file_and_row(tmp_path):
         cm.regression("y ~ x + g", scan)
     frame.loc[SIZE - 1, "x"] = np.nan
     scan = cm.scan_parquet(written(tmp_path, frame, "three files"))
-    with pytest.raises(cm.InputError, match=r"1 of 1100 rows with missing values \(x: 1\)"):
+    with pytest.raises(cm.InputError, match=r"1 of 1100 rows with missing values \(x: 1; first in .*part-2\.parquet"):
         cm.regression("y ~ x + g", scan)
     built = cm.regression("y ~ x + g", many())
     with pytest.raises(cm.InputError, match=r"missing values \(x: 1; first in .*part-2\.parquet"):

@@ -211,7 +211,7 @@ def test_levels_that_are_computed():
 BAD = {
     "infinite": ("x", np.inf, "y ~ x", r"column 'x': got 1 values.*first in row 197 of file 3"),
     "too large": ("x", 1e300, "y ~ x + g", r"1 values as large as 1e\+300 \(first in row 197 of file 3"),
-    "missing": ("g", None, "y ~ x + g", r"1 of 1100 rows with missing values \(g: 1\)"),
+    "missing": ("g", None, "y ~ x + g", r"1 of 1100 rows with missing values \(g: 1; first in row 197 of file 3\)"),
     "outside of a function": ("z", -1.0, "y ~ np.log(z)", r"term 'np.log\(z\)'.*first in row 197 of file 3"),
     "outside of the family": ("count", -4, "count ~ x", r"1 rows outside, first -4 in row 197 of file 3"),
 }

@@ -71,7 +71,13 @@ ACCEPTED = {"good": ("good",), "care": ("good", "use with care")}
 
 @app.command("fit")
 def fit_command(
-    data: Annotated[Path | None, typer.Argument(help="CSV, Parquet, Feather or npz.", show_default=False)] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="CSV, Parquet, Feather or npz: files, a folder, a pattern in quotes, or an address (s3://...).",
+            show_default=False,
+        ),
+    ] = None,
     formula: Annotated[str | None, typer.Option("--formula", "-f", help='"y ~ x + C(group) + x:z"')] = None,
     family: Annotated[
         str | None, typer.Option(help="gaussian (default), bernoulli, poisson, negativebinomial or t.")
@@ -91,6 +97,13 @@ def fit_command(
     tune: Annotated[int | None, typer.Option(help="Draws discarded before them (500).")] = None,
     chains: Annotated[int | None, typer.Option(help="Chains (4).")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same draws; drawn if left out.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="memory, stream, dask or ray; by default memory, or stream if that is too small.")
+    ] = None,
+    scheduler: Annotated[str | None, typer.Option(help="The address of the cluster, for dask and ray.")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(help='Memory that may be used, e.g. "2GB"; all by default.')
+    ] = None,
     trust: Annotated[
         bool | None, typer.Option("--trust/--no-trust", help="Check whether the result can be trusted.")
     ] = None,
@@ -109,14 +122,19 @@ def fit_command(
 
     Example: coreset-mcmc fit flights.parquet --formula "cancelled ~ hour + distance" --family bernoulli --out run
     Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family poisson --prior "price=Normal(0, 1)"
+    Example: coreset-mcmc fit "big/*.parquet" -f "y ~ x" --memory-limit 4GB
     Example: coreset-mcmc fit --config run/config.toml --out again
     """
     with told_in_words():
-        from coreset_mcmc.commands.config import Config, read_config  # noqa: PLC0415 - keeps --help fast
+        from coreset_mcmc.commands.budget import ON_CLUSTERS  # noqa: PLC0415 - keeps --help fast
+        from coreset_mcmc.commands.config import Config, read_config  # noqa: PLC0415
 
         asked = read_config(config) if config is not None else Config()
-        if data is not None:
-            asked = asked.changed("data", path=str(data), sha256="")
+        if data:
+            asked = asked.changed("data", path=data if len(data) > 1 else data[0], sha256="", files={})
+        if engine is not None and engine not in ON_CLUSTERS:
+            asked = asked.changed("engine", scheduler="")
+        asked = asked.changed("engine", name=engine, scheduler=scheduler, memory_limit=memory_limit)
         size = int(coreset_size) if coreset_size is not None and coreset_size.isdigit() else coreset_size
         _check_size_text(size)
         priors = {**asked.model.priors, **_priors(prior)}
@@ -162,6 +180,9 @@ def _leave(summary: Mapping[str, Any], required: Level | None) -> None:
 @app.command("resume")
 def resume_command(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    scheduler: Annotated[
+        str | None, typer.Option(help="The address of the cluster, if it is not what it was.", show_default=False)
+    ] = None,
     require_verdict: Annotated[
         Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
     ] = None,
@@ -173,7 +194,7 @@ def resume_command(
     with told_in_words():
         from coreset_mcmc.commands.fitting import resume  # noqa: PLC0415 - keeps --help fast
 
-        summary = resume(console, run)
+        summary = resume(console, run, scheduler=scheduler)
     _leave(summary, require_verdict)
 
 

@@ -8,6 +8,7 @@ should be answered with the key that was meant; validators of schemas only say t
 from __future__ import annotations
 
 import difflib
+import hashlib
 import platform
 import tomllib
 from collections.abc import Mapping
@@ -19,10 +20,11 @@ from typing import Any, get_args, get_type_hints
 
 import tomli_w
 
+from coreset_mcmc.commands.budget import AUTO, check_engine
+from coreset_mcmc.commands.paths import absolute
 from coreset_mcmc.core.errors import InputError, require, require_count, require_positive
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
 
-AUTO = "auto"
 CONFIG_FILE = "config.toml"
 
 
@@ -30,12 +32,32 @@ CONFIG_FILE = "config.toml"
 class DataPart:
     """The table."""
 
-    path: str = ""
-    """CSV, Parquet, Feather or npz; a relative path counts from the folder of the configuration file."""
+    path: str | list[str] = ""
+    """CSV, Parquet, Feather or npz; a file, a folder, a pattern, an address, or several of them. A relative path counts
+    from the folder of the configuration file."""
     sha256: str = ""
-    """Of the file that was fitted; a run is repeated or resumed only on the same bytes."""
+    """Of a single file that was read into memory; a run is resumed only on the same bytes."""
+    files: dict[str, str] = field(default_factory=dict)
+    """What is known of each file of other tables without reading all of it: size, time, index at its end. A run is
+    resumed only on the same files."""
     drop_missing: bool = False
     """Whether rows with missing values are dropped; otherwise they are refused."""
+
+    @property
+    def paths(self) -> list[str]:
+        return [self.path] if isinstance(self.path, str) else list(self.path)
+
+
+@dataclass(frozen=True)
+class EnginePart:
+    """Who passes over the rows."""
+
+    name: str = AUTO
+    """"memory", "stream", "dask" or "ray"; "auto" for memory if the table is small enough, stream otherwise."""
+    scheduler: str = ""
+    """The address of a Dask or Ray cluster."""
+    memory_limit: str = ""
+    """Memory that may be used, such as "2GB", if that is not all that is free."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +117,8 @@ class OutputPart:
 class Config:
     """A whole run."""
 
-    data: DataPart = DataPart()
+    data: DataPart = field(default_factory=DataPart)
+    engine: EnginePart = EnginePart()
     model: ModelPart = field(default_factory=ModelPart)
     coreset: CoresetPart = CoresetPart()
     sampling: SamplingPart = SamplingPart()
@@ -109,13 +132,24 @@ class Config:
         given = {name: value for name, value in values.items() if value is not None}
         return replace(self, **{part: replace(getattr(self, part), **given)})
 
+    def for_people(self) -> dict[str, Any]:
+        """As plain values, with as much about the files as a page can show."""
+        content = asdict(self)
+        files = content["data"].pop("files")
+        if files:
+            whole = "\n".join(f"{name} {text}" for name, text in files.items())
+            content["data"] |= {"num_files": len(files), "fingerprint": hashlib.sha256(whole.encode()).hexdigest()}
+        return content
+
     def check(self) -> None:
         """Refuse what cannot be run, before any file is read."""
-        for subject, value, fix in (
-            ("data", self.data.path, "Name a table: coreset-mcmc fit flights.parquet ..."),
-            ("formula", self.model.formula, 'Pass one: --formula "delayed ~ hour + distance".'),
+        for subject, values, fix in (
+            ("data", self.data.paths, "Name a table: coreset-mcmc fit flights.parquet ..."),
+            ("formula", [self.model.formula], 'Pass one: --formula "delayed ~ hour + distance".'),
         ):
-            require(bool(value.strip()), subject, got="nothing", expected="a value", fix=fix)
+            is_given = bool(values) and all(value.strip() for value in values)
+            require(is_given, subject, got="nothing", expected="a value", fix=fix)
+        check_engine(self.engine.name, self.engine.scheduler, self.engine.memory_limit)
         size = self.coreset.size
         if size is not None and size != AUTO:
             require_count("coreset size", size, at_least=1, fix='Pass a number of rows, or "auto".')
@@ -159,9 +193,8 @@ def read_config(path: Path) -> Config:
     made_with = content.get("made_with", {})
     _require_type(isinstance(made_with, dict), f"{path}, [made_with]", made_with, "a table")
     config = Config(**given, made_with={str(key): str(value) for key, value in made_with.items()})
-    if config.data.path and not Path(config.data.path).is_absolute():
-        config = config.changed("data", path=str((path.parent / config.data.path).resolve()))
-    return config
+    whole = [absolute(item, path.parent) if item else item for item in config.data.paths]
+    return config.changed("data", path=whole if isinstance(config.data.path, list) else whole[0])
 
 
 def write_config(config: Config, path: Path) -> None:
@@ -187,6 +220,10 @@ def _part(kind: type, content: Any, subject: str) -> Any:
 
 def _value(hint: Any, value: Any, subject: str) -> Any:
     kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if isinstance(value, list) and list[str] in kinds:
+        _require_type(all(isinstance(item, str) for item in value), subject, value, "a list of texts")
+        return value
+    kinds = tuple(kind for kind in kinds if kind != list[str])
     if hint == dict[str, str]:
         is_right = isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
         _require_type(is_right, subject, value, "a table of texts")

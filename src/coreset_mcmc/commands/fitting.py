@@ -9,7 +9,9 @@ from __future__ import annotations
 import secrets
 import time
 import warnings
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,60 +20,105 @@ import pandas as pd
 from rich.console import Console
 from rich.markup import escape
 
+from coreset_mcmc.commands.budget import AUTO, MEMORY, Budget
+from coreset_mcmc.commands.checking import Checked, check
 from coreset_mcmc.commands.config import Config, versions
-from coreset_mcmc.commands.folder import COMPLETE, INTERRUPTED, RunFolder, locked, new_folder, writing
-from coreset_mcmc.commands.reporting import draw_report, save_predictive
-from coreset_mcmc.commands.summary import print_parameters, print_verdict, summary_of, to_json
+from coreset_mcmc.commands.folder import (
+    COMPLETE,
+    INTERRUPTED,
+    RunFolder,
+    empty_if_refused,
+    locked,
+    new_folder,
+    remove_parts,
+    writing,
+)
+from coreset_mcmc.commands.reading import OpenTable, engine_of, opened
+from coreset_mcmc.commands.reporting import draw_report
+from coreset_mcmc.commands.same_files import check_identity
+from coreset_mcmc.commands.summary import summary_of, to_json
+from coreset_mcmc.commands.telling import print_plan, print_result, print_way_on
+from coreset_mcmc.commands.terminal import announced
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.memory import limited_to
+from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.methods.registry import METHODS
-from coreset_mcmc.report import predictive_check, require_installed
+from coreset_mcmc.report import require_installed
 from coreset_mcmc.results.fit import Fit
-from coreset_mcmc.tables import Regression, column_names, digest, read_table, regression
-from coreset_mcmc.tables.formula import read_formula
-from coreset_mcmc.verdict import Trust, trust
+from coreset_mcmc.tables import Regression
 
 
 def fit_table(console: Console, config: Config, out: Path, *, overwrite: bool = False) -> dict[str, Any]:
     """A new run; the summary that it leaves."""
-    config.check()
-    if config.output.report:
-        require_installed()
-    _check_method(config)
-    frame, config = _read(config)
-    model = _regression(frame, config)
-    seed = config.sampling.seed if config.sampling.seed is not None else secrets.randbits(32)
-    config = config.changed("sampling", seed=seed)
-    folder = new_folder(out, Config(**{**vars(config), "made_with": versions()}), overwrite=overwrite)
-    with locked(folder):
-        return _carry_out(console, config, folder, model)
+    began = time.perf_counter()
+    with _checked(console, config):
+        table = opened(console, config).identified(console)
+        seed = config.sampling.seed if config.sampling.seed is not None else secrets.randbits(32)
+        config = replace(table.config.changed("sampling", seed=seed), made_with=versions())
+        table = replace(table, config=config)
+        with engine_of(config) as engine:
+            if table.converts:
+                folder = new_folder(out, config, overwrite=overwrite)
+                with locked(folder):
+                    with empty_if_refused(folder), _resumable(console, folder):
+                        model = _regression(console, table, folder, engine)
+                    return _carry_out(console, table, folder, model, engine, began)
+            model = _regression(console, table, RunFolder(out), engine)
+            folder = new_folder(out, config, overwrite=overwrite)
+            with locked(folder):
+                return _carry_out(console, table, folder, model, engine, began)
 
 
-def resume(console: Console, path: Path) -> dict[str, Any]:
-    """Go on with a run that was stopped, however it was stopped."""
+def resume(console: Console, path: Path, *, scheduler: str | None = None) -> dict[str, Any]:
+    """Go on with a run that was stopped, however it was stopped; a cluster may have another address by now."""
+    began = time.perf_counter()
     folder = RunFolder(path)
     config = folder.config()
     summary = folder.summary()
     if summary is not None and folder.is_complete:
         console.print(f"{escape(str(path))} is finished; there is nothing to do.")
         return summary
+    is_older = config.engine.name == AUTO
+    config = config.changed("engine", scheduler=scheduler, name=MEMORY if is_older else None)
+    with _checked(console, config):
+        table = opened(console, config)
+        check_identity(config, table.identified(console).config.data)
+        if config.made_with != versions():
+            console.print("[yellow]The run began with other versions of the software: its bits may differ.[/yellow]")
+        with locked(folder), engine_of(config) as engine:
+            remove_parts(folder)
+            with _resumable(console, folder):
+                model = _regression(console, table, folder, engine)
+            return _carry_out(console, table, folder, model, engine, began)
+
+
+@contextmanager
+def _checked(console: Console, config: Config) -> Iterator[None]:
+    """Refuse what cannot be run; show how far passes over the rows are, within the memory that may be used."""
     config.check()
     if config.output.report:
         require_installed()
     _check_method(config)
-    expected = config.data.sha256
-    frame, config = _read(config)
-    require(
-        not expected or config.data.sha256 == expected,
-        f"data {config.data.path}",
-        got="other bytes than the run began with",
-        expected="the same file",
-        fix="Bring the file back, or begin a new run with 'coreset-mcmc fit'.",
-    )
-    if config.made_with != versions():
-        console.print("[yellow]The run began with other versions of the software: its bits may differ.[/yellow]")
-    with locked(folder):
-        return _carry_out(console, config, folder, _regression(frame, config))
+    with show_passes(True, console), limited_to(Budget.of(config.engine.memory_limit).limit):
+        yield
+
+
+@contextmanager
+def _resumable(console: Console, folder: RunFolder) -> Iterator[None]:
+    """Whoever stops a run is told how to go on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_way_on(console, folder)
+        raise
+
+
+def _regression(console: Console, table: OpenTable, folder: RunFolder, engine: Engine | None) -> Regression:
+    with writing(folder):
+        return table.regression(console, folder.table, engine)
 
 
 def _check_method(config: Config) -> None:
@@ -91,60 +138,53 @@ def _check_method(config: Config) -> None:
     )
 
 
-def _read(config: Config) -> tuple[pd.DataFrame, Config]:
-    """The columns that the formula needs, and the configuration with the digest of the file."""
-    path = Path(config.data.path).resolve()
-    columns = read_formula(config.model.formula, column_names(path)).columns
-    frame = read_table(path, columns)
-    return frame, config.changed("data", path=str(path), sha256=digest(path))
-
-
-def _regression(frame: pd.DataFrame, config: Config) -> Regression:
-    model = config.model
-    return regression(
-        model.formula, frame, family=model.family, priors=model.priors, drop_missing=config.data.drop_missing
-    )
-
-
-def _carry_out(console: Console, config: Config, folder: RunFolder, model: Regression) -> dict[str, Any]:
-    began = time.perf_counter()
-    _print_plan(console, config, model)
-    with writing(folder):
+def _carry_out(
+    console: Console, table: OpenTable, folder: RunFolder, model: Regression, engine: Engine | None, began: float
+) -> dict[str, Any]:
+    config = table.config
+    print_plan(console, config, model)
+    with writing(folder), _resumable(console, folder):
         folder.checkpoint.mkdir(exist_ok=True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            fitted = _fit(config, folder, model, progressbar=console.is_terminal)
+            fitted = _fit(table, folder, model, engine, progressbar=console.is_terminal)
         warned = [str(warning.message) for warning in caught if warning.category is UserWarning]
         folder.write(folder.draws, fitted.save)
-        rows = coreset_rows(fitted, model)
+        with announced(console, "Reading the rows of the coreset ..."):
+            rows = coreset_rows(fitted, model)
         if rows is not None:
             folder.write(folder.coreset, lambda place: rows.to_csv(place, index=False))
-        judged = _judge(console, config, fitted)
-        checked = predictive_check(fitted, name=model.response, seed=config.sampling.seed or 0)
-        save_predictive(folder, checked)
-        summary = summary_of(
-            fitted,
-            status=INTERRUPTED if fitted.is_interrupted else COMPLETE,
-            interval=config.output.interval,
-            trust=judged.to_dict() if judged else None,
-            notes=model.notes,
-            warned=warned,
-            settings={**asdict(config), "made_with": versions(), "priors_used": model.priors},
-            total_seconds=time.perf_counter() - began,
-        )
+        checked = check(console, config, folder, fitted, model.response, is_in_memory=table.is_in_memory)
+        summary = _summary(config, fitted, model, checked, warned, time.perf_counter() - began)
         if config.output.report:
             draw_report(folder, summary)
         folder.write_text(folder.summary_file, to_json(summary))
-    _print_result(console, folder, summary)
+    print_result(console, folder, summary)
     return summary
 
 
-def _fit(config: Config, folder: RunFolder, model: Regression, *, progressbar: bool) -> Fit:
+def _summary(
+    config: Config, fitted: Fit, model: Regression, checked: Checked, warned: list[str], seconds: float
+) -> dict[str, Any]:
+    return summary_of(
+        fitted,
+        status=INTERRUPTED if checked.is_interrupted else COMPLETE,
+        interval=config.output.interval,
+        trust=checked.trust.to_dict() if checked.trust else None,
+        notes=model.notes,
+        warned=warned,
+        settings={**config.for_people(), "made_with": versions(), "priors_used": model.priors},
+        total_seconds=seconds,
+    )
+
+
+def _fit(table: OpenTable, folder: RunFolder, model: Regression, engine: Engine | None, *, progressbar: bool) -> Fit:
+    config = table.config
     sampling = config.sampling
     size: Any = config.coreset.size
     return fit(
         model.model,
-        model.data,
+        model.data if table.is_in_memory else Rows(model.source, engine),
         coreset_size=size,
         kl_target=config.coreset.kl_target,
         draws=sampling.draws,
@@ -156,20 +196,6 @@ def _fit(config: Config, folder: RunFolder, model: Regression, *, progressbar: b
         progressbar=progressbar,
         checkpoint=folder.checkpoint,
     )
-
-
-def _judge(console: Console, config: Config, fitted: Fit) -> Trust | None:
-    """Whether to trust it; an interrupted run is not kept waiting for that."""
-    if not config.trust.check or fitted.is_interrupted:
-        return None
-    with console.status("Checking whether the result can be trusted ..."):
-        return trust(
-            fitted,
-            draws=config.trust.draws,
-            num_coresets=config.trust.coresets if fitted.samples_coreset else 1,
-            sensitivity=config.trust.sensitivity and fitted.samples_coreset,
-            random_seed=(config.sampling.seed or 0) + 1,
-        )
 
 
 def coreset_rows(fitted: Fit, model: Regression) -> pd.DataFrame | None:
@@ -188,36 +214,3 @@ def _free_name(name: str, frame: pd.DataFrame) -> str:
     while name in frame.columns:
         name = f"coreset_{name}"
     return name
-
-
-def _print_plan(console: Console, config: Config, model: Regression) -> None:
-    console.print(
-        f"[bold]{escape(config.model.formula)}[/bold] ({model.family}), {model.num_rows:,} rows of "
-        f"{escape(Path(config.data.path).name)}, seed {config.sampling.seed}"
-    )
-    priors = ", ".join(f"{name} ~ {prior}" for name, prior in list(model.priors.items())[:8])
-    more = f" and {len(model.priors) - 8} more" if len(model.priors) > 8 else ""
-    console.print(f"Priors: {escape(priors)}{more}")
-    for note in model.notes:
-        console.print(escape(note))
-
-
-def _print_result(console: Console, folder: RunFolder, summary: dict[str, Any]) -> None:
-    print_parameters(console, summary)
-    for note in summary["warnings"]:
-        console.print(f"[yellow]Note:[/yellow] {escape(note)}")
-    coreset = summary["coreset"]
-    if coreset is not None:
-        console.print(
-            f"Coreset: {coreset['size']:,} of {coreset['num_rows']:,} rows. "
-            f"Work: {summary['cost']['passes_over_all_rows']:,.0f} passes over all rows, "
-            f"{summary['cost']['total_seconds']:.0f} s from start to finish."
-        )
-    print_verdict(console, summary["trust"])
-    if summary["status"] == INTERRUPTED:
-        console.print(
-            "[yellow]Interrupted:[/yellow] this is what the draws so far say. "
-            f"'coreset-mcmc resume {escape(str(folder.path))}' goes on."
-        )
-    found = [path for path in (folder.report, folder.draws, folder.coreset, folder.summary_file) if path.exists()]
-    console.print("Files: " + ", ".join(escape(str(path)) for path in found))

@@ -6,6 +6,7 @@
     summary.json    the same numbers for programs
     report.html     the same for people
     checkpoint/     from where an unfinished run goes on
+    table.parquet   a table of text that was streamed, converted
 
 Files appear whole or not at all: each is written beside its place and moved there.
 """
@@ -16,7 +17,7 @@ import errno
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,10 @@ from coreset_mcmc.core.errors import InputError, RunError, require
 from coreset_mcmc.core.files import write_whole
 
 COMPLETE, INTERRUPTED = "complete", "interrupted"
-OWN_FILES = (CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json", "lock")
+OWN_FILES = (
+    *(CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json"),
+    *("table.parquet", "lock"),
+)
 
 
 class _Inside:
@@ -54,6 +58,8 @@ class RunFolder:
     report = _Inside("report.html")
     predictive = _Inside("predictive.json")
     checkpoint = _Inside("checkpoint")
+    trust = _Inside("checkpoint/trust.json")
+    table = _Inside("table.parquet")
 
     def config(self) -> Config:
         """What the run was asked to do."""
@@ -131,9 +137,29 @@ def new_folder(path: Path, config: Config, *, overwrite: bool) -> RunFolder:
 
 def clear(folder: RunFolder) -> None:
     """Delete what a run wrote, and nothing else."""
+    remove_parts(folder)
     for name in OWN_FILES:
         (folder.path / name).unlink(missing_ok=True)
     shutil.rmtree(folder.checkpoint, ignore_errors=True)
+
+
+def remove_parts(folder: RunFolder) -> None:
+    """Delete files that a killed process had begun to write."""
+    for name in OWN_FILES:
+        for part in folder.path.glob(f".{name}.*.part"):
+            part.unlink(missing_ok=True)
+
+
+@contextmanager
+def empty_if_refused(folder: RunFolder) -> Iterator[None]:
+    """A mistake that is found after the folder was made leaves none behind."""
+    try:
+        yield
+    except InputError:
+        clear(folder)
+        with suppress(OSError):
+            folder.path.rmdir()
+        raise
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder, writing
+from coreset_mcmc.commands.paths import name_of
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.plain import strict_json
 from coreset_mcmc.report import Content, PredictiveCheck, require_installed, write_report
@@ -47,7 +48,7 @@ def draw_report(folder: RunFolder, summary: Mapping[str, Any]) -> Path:
     size = f", {num_rows:,} rows" if num_rows else ""
     content = Content(
         title=settings["model"]["formula"],
-        subtitle=f"{settings['model']['family']} regression on {Path(settings['data']['path']).name}{size}",
+        subtitle=f"{settings['model']['family']} regression on {name_of(_paths(settings))}{size}",
         fit=fitted,
         trust=Trust.from_dict(summary["trust"]) if summary["trust"] else None,
         rows=pd.read_csv(folder.coreset) if folder.coreset.exists() else None,
@@ -57,6 +58,11 @@ def draw_report(folder: RunFolder, summary: Mapping[str, Any]) -> Path:
         is_partial=summary["status"] == INTERRUPTED,
     )
     return folder.write(folder.report, lambda place: write_report(content, place))
+
+
+def _paths(settings: Mapping[str, Any]) -> list[str]:
+    path = settings["data"]["path"]
+    return [path] if isinstance(path, str) else list(path)
 
 
 def save_predictive(folder: RunFolder, check: PredictiveCheck) -> None:

@@ -6,6 +6,7 @@ computation, or the disk); 4 the verdict is worse than ``--require`` allows; 130
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from coreset_mcmc.core.errors import CheckpointError, InputError, RunError
+from coreset_mcmc.driver.progress import PATIENCE
 
 EXIT_USER_ERROR = 2
 EXIT_RUN_ERROR = 3
@@ -22,6 +24,18 @@ EXIT_INTERRUPTED = 130
 
 console = Console()
 errors = Console(stderr=True)
+
+
+@contextmanager
+def announced(shown_on: Console, words: str) -> Iterator[None]:
+    """Say what is going on, if it goes on for longer than a moment and nothing else shows how far it is."""
+    timer = threading.Timer(PATIENCE, shown_on.print, (escape(words),), {"highlight": False})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ def check_memory(method: str, rows: Rows) -> None:
         needed <= SHARE * free,
         f"method {method}",
         got=f"{rows.size:,} rows on disk, about {needed / 2**30:,.2f} GiB in memory",
-        expected=f"at most {SHARE:.0%} of the {free / 2**30:,.2f} GiB that are free: each of its steps looks at "
+        expected=f"at most {SHARE:.0%} of the {free / 2**30:,.2f} GiB that may be used: each of its steps looks at "
         "rows of its own choice",
         fix="Use the default method, which passes over the rows; or a sample of the rows.",
     )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 
 from coreset_mcmc.core.types import Key
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.fingerprint import fingerprint
 from coreset_mcmc.driver.run import Run, run
@@ -50,7 +51,7 @@ def train(request: Request, model: Model, plan: Plan, key: Key) -> Training:
             callbacks=request.callbacks,
             progressbar=request.progressbar and plan.method.max_steps > 0,
             description="training",
-            checkpoint=Checkpoint(folder / "training.npz") if folder else None,
+            checkpoint=_checkpoint(request, "training.npz", after_each_step=_reads_rows(plan)),
             fingerprint=identity,
             before_phase=preparation.before_phase if plan.sampling_kernel is None else None,
         )
@@ -74,7 +75,7 @@ def sample(request: Request, training: Training, key: Key) -> Sampling:
         num_steps=num_discarded + request.draws,
         progressbar=request.progressbar,
         description="sampling",
-        checkpoint=Checkpoint(folder / "sampling.npz") if folder and is_saved else None,
+        checkpoint=_checkpoint(request, "sampling.npz") if is_saved else None,
         fingerprint=fingerprint(training.identity, trained.sampler, trained.problem) if folder else "",
     )
     made = Sampling(_kept(sampling, num_discarded), sampling)
@@ -103,6 +104,20 @@ def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sa
 def _folder(request: Request) -> Path | None:
     given = request.checkpoint.path if isinstance(request.checkpoint, Checkpoint) else request.checkpoint
     return Path(given) if given is not None else None
+
+
+def _checkpoint(request: Request, name: str, *, after_each_step: bool = False) -> Checkpoint | None:
+    folder = _folder(request)
+    if folder is None:
+        return None
+    given = request.checkpoint if isinstance(request.checkpoint, Checkpoint) else Checkpoint(folder)
+    return replace(given, path=folder / name, seconds=0.0 if after_each_step else given.seconds)
+
+
+def _reads_rows(plan: Plan) -> bool:
+    """Whether a step passes over rows that are not in memory: there are few such steps, and none is cheap to repeat."""
+    rows: Any = plan.problem.data
+    return isinstance(rows, Rows) and rows.source.whole() is None
 
 
 def _kept(sampling: Run, tune: int) -> Any:

@@ -6,6 +6,7 @@ so that a run does not depend on which others it came with.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.tables.trouble import PlaceOf
+from coreset_mcmc.tables.trouble import Found, PlaceOf
 
 NUMBER, WHOLE, BOOLEAN, LEVELS = "numbers", "whole numbers", "booleans", "levels"
 MIXED = "mixed"
@@ -203,18 +204,30 @@ def coded(stored: pd.Series, levels: tuple[Any, ...]) -> pd.Categorical:
     return pd.Categorical.from_codes(moved[codes] if len(found) else codes, pd.Index(list(places)), ordered=True)
 
 
-def check_missing(missing: Mapping[str, int], num_dropped: int, num_rows: int, *, drop_missing: bool) -> None:
+def lacking_rows(missing: Mapping[str, np.ndarray], start: int) -> Found | None:
+    """How many rows of a run that begins with row ``start`` lack a value, and the first of them."""
+    if not missing:
+        return None
+    lacks = np.logical_or.reduce(list(missing.values()))
+    return Found(int(np.count_nonzero(lacks)), start + int(np.argmax(lacks)), math.nan)
+
+
+def check_missing(
+    missing: Mapping[str, int], lacking: Found | None, num_rows: int, place_of: PlaceOf, *, drop_missing: bool
+) -> None:
     """Refuse rows that lack values unless they may be dropped and some are left."""
+    if lacking is None:
+        return
     listed = ", ".join(f"{name}: {count}" for name, count in missing.items() if count)
     require(
-        drop_missing or not num_dropped,
+        drop_missing,
         "missing values",
-        got=f"{num_dropped} of {num_rows} rows with missing values ({listed})",
+        got=f"{lacking.count} of {num_rows} rows with missing values ({listed}; first in {place_of(lacking.row)})",
         expected="a value in every column that the formula uses",
         fix="Drop those rows with drop_missing=True, or fill them in.",
     )
     require(
-        num_dropped < num_rows,
+        lacking.count < num_rows,
         "missing values",
         got=f"none of {num_rows} rows without missing values ({listed})",
         expected="at least one complete row",

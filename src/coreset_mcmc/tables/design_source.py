@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.memory import require_within_limit
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
@@ -206,6 +207,11 @@ def _cut(batch: dict[str, np.ndarray], start: int, stop: int) -> dict[str, np.nd
 def in_memory(source: Source) -> dict[str, np.ndarray]:
     """All rows at once, put in place leaf by leaf."""
     schema: Any = source.schema
+    require_within_limit(
+        "the design",
+        source.size * source.bytes_per_row,
+        fix="Leave the rows on disk: cm.scan_parquet(path), or --engine stream on the command line.",
+    )
     whole = {name: np.empty((source.size, *row.shape), row.dtype) for name, row in schema.items()}
     layout = source.layout
     for leaf in source.leaves(layout, range(layout.num_leaves)):

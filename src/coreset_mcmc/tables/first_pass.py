@@ -19,6 +19,7 @@ from coreset_mcmc.tables.columns import (
     WHOLE,
     CleanRows,
     Column,
+    lacking_rows,
     missing_by_column,
     without_missing,
 )
@@ -32,6 +33,7 @@ from coreset_mcmc.tables.trouble import (
     PlaceOf,
     Trouble,
     Troubles,
+    both,
     found,
     is_usable,
     joined,
@@ -48,6 +50,8 @@ class Measured(NamedTuple):
     kept: np.ndarray
     """How many rows of each leaf lack nothing."""
     missing: dict[str, int]
+    lacking: Found | None
+    """Rows that lack a value in any column."""
     troubles: Troubles
     outside: Found | None
     """Responses that the family cannot have."""
@@ -64,12 +68,12 @@ class Measured(NamedTuple):
         return self.of_success.joined(self.of_others)
 
     def joined(self, later: Measured) -> Measured:
-        outside = later.outside if self.outside is None else self.outside.joined(later.outside)
         return Measured(
             np.concatenate([self.kept, later.kept]),
             {name: count + later.missing[name] for name, count in self.missing.items()},
+            both(self.lacking, later.lacking),
             joined(self.troubles, later.troubles),
-            outside,
+            both(self.outside, later.outside),
             self.moments.joined(later.moments),
             self.of_success.joined(later.of_success),
             self.of_others.joined(later.of_others),
@@ -117,12 +121,13 @@ class FirstPass(Program):
         counts = {
             column.name: int(missing[column.name].sum()) if column.name in missing else 0 for column in self.columns
         }
+        lacking = lacking_rows(missing, start)
         if not rows.count:
-            return self._nothing(counts)
+            return self._nothing(counts, lacking)
         with np.errstate(all="ignore"):
-            return self._measured(rows, counts, shift)
+            return self._measured(rows, counts, lacking, shift)
 
-    def _measured(self, rows: CleanRows, counts: dict[str, int], shift: np.ndarray) -> Measured:
+    def _measured(self, rows: CleanRows, counts: dict[str, int], lacking: Found | None, shift: np.ndarray) -> Measured:
         width = self.terms.width
         values = np.empty((rows.count, self.num_measured))
         x = self.terms.design(rows, values)
@@ -141,6 +146,7 @@ class FirstPass(Program):
         return Measured(
             np.array([rows.count], np.int64),
             counts,
+            lacking,
             troubles,
             None if outside is None else found(outside, y, rows.row_of),
             moments_of(values, shift),
@@ -170,11 +176,11 @@ class FirstPass(Program):
         found_in[RESPONSE] = trouble_in(y, rows.row_of)
         return {subject: trouble for subject, trouble in found_in.items() if trouble is not None}
 
-    def _nothing(self, counts: dict[str, int]) -> Measured:
+    def _nothing(self, counts: dict[str, int], lacking: Found | None) -> Measured:
         none, width = np.empty((0, self.num_measured)), self.terms.width
         ranges = ranges_of(none[:, :width])
         moments = moments_of(none, np.zeros(self.num_measured))
         kept = np.zeros(1, np.int64)
         return Measured(
-            kept, counts, {}, None, moments, ranges, ranges, ranges_of(none[:, :1]), log_mean_exp(np.zeros(0))
+            kept, counts, lacking, {}, None, moments, ranges, ranges, ranges_of(none[:, :1]), log_mean_exp(np.zeros(0))
         )

@@ -72,7 +72,7 @@ def measure(
     shift = program.first_estimate(table.frame(0, min(table.size, FIRST_ROWS), names))
     measured: Measured = scan_frames(rows, engine, Task(program, (shift,)), "moments of the design")
     kept = KeptRows(rows.layout, measured.kept)
-    _check(measured, kept, terms, formula, family, table, drop_missing=drop_missing)
+    _check(measured, terms, formula, family, table, drop_missing=drop_missing)
     design = standardised_design(terms, measured, shift, family)
     standard = StandardRows(
         columns, terms.rows, response, design.means, design.scales, design.response_mean, design.response_scale
@@ -88,7 +88,6 @@ def measure(
 
 def _check(
     measured: Measured,
-    kept: KeptRows,
     terms: DesignTerms,
     formula: Formula,
     family: Family,
@@ -97,7 +96,7 @@ def _check(
     drop_missing: bool,
 ) -> None:
     """Errors in the order in which a user would mend them: missing values, columns, terms, the response."""
-    check_missing(measured.missing, kept.num_dropped, table.size, drop_missing=drop_missing)
+    check_missing(measured.missing, measured.lacking, table.size, table.place_of, drop_missing=drop_missing)
     subjects = [f"column {name!r}" for name in formula.columns]
     subjects += [f"term {label!r}" for label in (*terms.offset_labels, *terms.labels)]
     raise_first(measured.troubles, subjects, table.place_of)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.data.layout import Layout
-from coreset_mcmc.tables.columns import check_missing, check_types, complete_places, missing_by_column
+from coreset_mcmc.tables.columns import check_missing, check_types, lacking_rows, missing_by_column
 from coreset_mcmc.tables.design_source import DesignSource, StandardRows, in_memory
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.frames import FrameSource, as_table
@@ -39,8 +39,6 @@ def rows_to_predict(
     if not isinstance(table, pd.DataFrame):
         return source
     missing = missing_by_column(rows.frame(0, rows.size, names), names)
-    places = complete_places(missing)
-    num_lacking = 0 if places is None else rows.size - len(places)
     counts = {name: int(lacks.sum()) for name, lacks in missing.items()}
-    check_missing(counts, num_lacking, rows.size, drop_missing=False)
+    check_missing(counts, lacking_rows(missing, 0), rows.size, rows.place_of, drop_missing=False)
     return in_memory(source)

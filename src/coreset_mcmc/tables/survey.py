@@ -25,12 +25,14 @@ from coreset_mcmc.tables.columns import (
     check_missing,
     complete_places,
     kind_of,
+    lacking_rows,
     missing_by_column,
     numbers_of,
     wrong_values,
 )
 from coreset_mcmc.tables.frames import FrameRows, FrameSource, scan_frames
 from coreset_mcmc.tables.levels import Levels, check_count, in_order, no_levels
+from coreset_mcmc.tables.trouble import Found, both
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Survey(Program):
     names: tuple[str, ...]
     as_levels: frozenset[str]
 
-    def on_leaf(self, leaf: Leaf, arguments: Any) -> tuple[int, dict[str, Facts]]:
+    def on_leaf(self, leaf: Leaf, arguments: Any) -> tuple[Found | None, dict[str, Facts]]:
         frame: Any = leaf.batch
         missing = missing_by_column(frame, self.names)
         places = complete_places(missing)
@@ -69,10 +71,10 @@ class Survey(Program):
             num_missing = int(missing[name].sum()) if name in missing else 0
             column = frame[name] if places is None else frame[name].iloc[places]
             facts[name] = _facts(name, column, num_missing, name in self.as_levels)
-        return leaf.count - len(places) if places is not None else 0, facts
+        return lacking_rows(missing, leaf.start), facts
 
-    def merge(self, one: Any, other: Any) -> tuple[int, dict[str, Facts]]:
-        return one[0] + other[0], {name: facts.joined(other[1][name]) for name, facts in one[1].items()}
+    def merge(self, one: Any, other: Any) -> tuple[Found | None, dict[str, Facts]]:
+        return both(one[0], other[0]), {name: facts.joined(other[1][name]) for name, facts in one[1].items()}
 
 
 def survey(
@@ -80,9 +82,10 @@ def survey(
 ) -> tuple[Column, ...]:
     """What becomes of each column."""
     task = Task(Survey(tuple(names), frozenset(as_levels)))
-    num_dropped, facts = scan_frames(FrameRows(table, names, len(names)), engine, task, "levels of the columns")
+    lacking, facts = scan_frames(FrameRows(table, names, len(names)), engine, task, "levels of the columns")
     counts = {name: found.num_missing for name, found in facts.items()}
-    check_missing(counts, num_dropped, table.size, drop_missing=drop_missing)
+    check_missing(counts, lacking, table.size, table.place_of, drop_missing=drop_missing)
+    num_dropped = 0 if lacking is None else lacking.count
     columns = tuple(_settled(name, found, name in as_levels) for name, found in facts.items())
     for column in columns:
         if column.levels is not None:

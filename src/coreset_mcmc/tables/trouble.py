@@ -31,6 +31,11 @@ class Found:
         return self if later is None else Found(self.count + later.count, self.row, self.value)
 
 
+def both(one: Found | None, later: Found | None) -> Found | None:
+    """Of earlier rows and of later ones."""
+    return later if one is None else one.joined(later)
+
+
 @dataclass(frozen=True)
 class Trouble:
     """Numbers that are not finite, and all that are not finite or too large."""
@@ -39,8 +44,7 @@ class Trouble:
     bad: Found
 
     def joined(self, later: Trouble) -> Trouble:
-        infinite = later.infinite if self.infinite is None else self.infinite.joined(later.infinite)
-        return Trouble(infinite, self.bad.joined(later.bad))
+        return Trouble(both(self.infinite, later.infinite), self.bad.joined(later.bad))
 
     def error(self, subject: str, place_of: PlaceOf) -> InputError:
         if self.infinite is not None:

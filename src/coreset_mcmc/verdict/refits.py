@@ -64,7 +64,10 @@ def largest(estimates: Iterable[float]) -> float:
 
 
 def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progressbar: bool) -> Refit:
-    """A fit whose seed follows from that of the first, a seed of the user and a running number."""
+    """A fit whose seed follows from that of the first, a seed of the user and a running number.
+
+    Whoever interrupts it wants no verdict: a half-made fit would speak against the one that is judged.
+    """
     entropy = [int(fit.settings["random_seed"]), seed, number]
     own_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
     assert fit.model is not None
@@ -74,7 +77,9 @@ def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progress
             made = fit_again(fit.model, fit.own_rows, random_seed=own_seed, progressbar=progressbar, **options)
         except (RunError, InputError) as error:
             return Refit(None, str(error).rstrip("."))
-    return Refit(None, "the fit was interrupted") if made.is_interrupted else Refit(made, "")
+    if made.is_interrupted:
+        raise KeyboardInterrupt("interrupted while a coreset of other rows was fitted")
+    return Refit(made, "")
 
 
 class Comparison(NamedTuple):

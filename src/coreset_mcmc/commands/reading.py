@@ -1,0 +1,120 @@
+"""From the configuration to a regression: which engine passes over the rows, and what is read by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from coreset_mcmc.commands.budget import AUTO, DASK, MEMORY, STREAM, Budget, in_words, require_held
+from coreset_mcmc.commands.config import Config
+from coreset_mcmc.commands.opening import open_table
+from coreset_mcmc.commands.paths import absolute
+from coreset_mcmc.commands.table import Table
+from coreset_mcmc.commands.terminal import announced
+from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.tables import Regression, regression
+from coreset_mcmc.tables.formula import read_formula
+
+FLAGS = {"drop_missing=True": "--drop-missing"}
+"""What options of functions are called on the command line."""
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table of which nothing is read but names and sizes, and the configuration that knows its engine."""
+
+    table: Table
+    columns: Sequence[str]
+    config: Config
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.config.engine.name == MEMORY
+
+    @property
+    def converts(self) -> bool:
+        """Whether a folder for the converted table is needed before anything else."""
+        return self.table.converts and not self.is_in_memory
+
+    def identified(self, console: Console) -> OpenTable:
+        """The same with a configuration that tells the table from others."""
+        with announced(console, f"Reading {self.table.name} ..."):
+            identity = self.table.identity(in_memory=self.is_in_memory)
+        return replace(self, config=self.config.changed("data", **identity))
+
+    def regression(self, console: Console, converted: Path, engine: Engine | None) -> Regression:
+        """Read or measure the table."""
+        model, source = self.config.model, self._source(console, converted)
+        with flags_by_name():
+            return regression(
+                model.formula,
+                source,
+                family=model.family,
+                priors=model.priors,
+                drop_missing=self.config.data.drop_missing,
+                engine=engine,
+            )
+
+    def _source(self, console: Console, converted: Path) -> Any:
+        if not self.is_in_memory:
+            return self.table.scan(self.columns, converted)
+        with announced(console, f"Reading {self.table.name} ..."):
+            return self.table.frame(self.columns)
+
+
+def opened(console: Console, config: Config) -> OpenTable:
+    """Find the files and choose who passes over their rows."""
+    paths = [absolute(path) for path in config.data.paths]
+    table = open_table(paths)
+    columns = read_formula(config.model.formula, table.names).columns
+    config = config.changed("data", path=paths[0] if len(paths) == 1 else paths)
+    return OpenTable(table, columns, config.changed("engine", name=_engine_name(console, config, table, columns)))
+
+
+def _engine_name(console: Console, config: Config, table: Table, columns: Sequence[str]) -> str:
+    name, budget = config.engine.name, Budget.of(config.engine.memory_limit)
+    if name not in (AUTO, MEMORY):
+        how = "streaming" if name == STREAM else f"{name} at {config.engine.scheduler}"
+        size = f": {in_words(table.num_bytes(columns))} of rows" if table.can_stream else ""
+        console.print(escape(how + size), highlight=False)
+        return name
+    num_bytes = table.num_bytes(columns)
+    if name == AUTO and table.can_stream and not budget.holds(num_bytes):
+        console.print(escape(f"streaming: {in_words(num_bytes)} of rows, {budget}"), highlight=False)
+        return STREAM
+    require_held(budget, num_bytes, can_stream=table.can_stream)
+    return MEMORY
+
+
+@contextmanager
+def engine_of(config: Config) -> Iterator[Engine | None]:
+    """Who passes over the rows; None for this process."""
+    name, scheduler = config.engine.name, config.engine.scheduler
+    if name in (MEMORY, STREAM):
+        yield None
+        return
+    engine: Any = getattr(import_module("coreset_mcmc"), "Dask" if name == DASK else "Ray")(scheduler)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+@contextmanager
+def flags_by_name() -> Iterator[None]:
+    """Errors speak of options as the command line calls them."""
+    try:
+        yield
+    except InputError as error:
+        fix = error.fix
+        for option, flag in FLAGS.items():
+            fix = fix.replace(option, flag)
+        raise InputError(error.subject, got=error.got, expected=error.expected, fix=fix) from error
