@@ -32,7 +32,7 @@ import coreset_mcmc as cm
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.data import ArrayData, to_array_data
 from coreset_mcmc.data.selection import Uniform
-from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state, phase_on_host
+from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state
 from coreset_mcmc.kernels import HitAndRunSlice, Kernel, UnivariateSlice
 from coreset_mcmc.posterior.problem import Problem, make_problem, starting_positions
 from coreset_mcmc_benchmarks.kernels.numpy_twin import NumpyChain
@@ -81,11 +81,8 @@ class Iteration:
     def _advance(self, steps: int) -> tuple[Any, Any]:
         """The state after as many steps, and their info."""
         chunk = chunk_for(self.method)
-        phase = phase_on_host(self.method, self.state)
         key, start, length = jax.random.key(2), jnp.int64(0), jnp.int32(steps)
-        state, (info, _), number = ready(
-            chunk(self.method, self.problem, key, self.state, start, length, phase=phase, record=None)
-        )
+        state, (info, _), number = ready(chunk(self.method, self.problem, key, self.state, start, length, record=None))
         assert int(number) == steps
         return state, info
 

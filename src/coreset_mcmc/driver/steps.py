@@ -19,8 +19,8 @@ class Steps(ABC):
     The state has a boolean ``done``. The info has ``num_evaluations``, the number of log-likelihoods of single rows
     that the step evaluated (a gradient of one counts as one), and ``status``, see :mod:`coreset_mcmc.core.status`.
 
-    Steps on the host may differ in kind, first a search and then rounds of sampling, say. These are numbered phases, and
-    each has programs of its own.
+    Steps on the host may differ in kind, first a search and then rounds of sampling, say: numbered phases, each with
+    programs of its own.
     """
 
     name: ClassVar[str]
