@@ -113,7 +113,7 @@ def test_few_rows_and_draws_are_used():
 
     check = predictive_check(fit_that_makes(counted), observed("continuous"), rows=200, draws=20)
     assert (check.num_rows, check.num_data_rows, check.num_draws) == (200, SIZE, 20)
-    assert max(calls) <= 200
+    assert max(calls) <= 256  # the shortest leaf
     again = predictive_check(fit_that_makes(counted), observed("continuous"), rows=200, draws=20)
     assert np.array_equal(check.predicted, again.predicted)
 

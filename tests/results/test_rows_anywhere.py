@@ -23,6 +23,8 @@ from coreset_mcmc.results.loo_totals import Totals
 from coreset_mcmc.results.predictive import predict
 from tests.helpers.streamed import Streamed, Tabular
 
+pytestmark = pytest.mark.filterwarnings("ignore:The Pareto k-hat of .* rows:UserWarning")
+
 SIZE = 5_000
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(SIZE, 2)).astype(np.float32)
@@ -55,15 +57,24 @@ def _many_parts(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def made():
     with jax.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return cm.fit(MODEL, DATA, coreset_size=50, draws=100, tune=50, chains=2, random_seed=1, progressbar=False)
 
 
 @pytest.fixture
-def streamed(fitted):
-    return replace(fitted, tree=fitted.tree.copy(), data=Rows(Streamed(DATA), Local(threads=3)))
+def fitted(made):
+    """In memory, by the layout of these tests."""
+    return replace(made, tree=made.tree.copy(), rows=Rows.of_arrays(DATA))
+
+
+@pytest.fixture
+def streamed(made):
+    """Another copy that must have read its rows when a test is over."""
+    source = Streamed(DATA)
+    yield replace(made, tree=made.tree.copy(), data=source, rows=Rows(source, Local(threads=3)))
+    assert source.reads
 
 
 def draws_of(made):
@@ -72,39 +83,39 @@ def draws_of(made):
 
 class TestTheSameFromAStream:
     def test_predictions(self, fitted, streamed):
-        here, there = (made.predict(draws=20)["posterior_predictive"] for made in (fitted, streamed))
+        here, there = (fit.predict(draws=20)["posterior_predictive"] for fit in (fitted, streamed))
         for name in ("y", "pair"):
             np.testing.assert_array_equal(here[name], there[name])
 
     def test_draws_of_predictions(self, fitted, streamed):
-        here, there = (made.predict(draws=3, quantiles=None)["posterior_predictive"] for made in (fitted, streamed))
+        here, there = (fit.predict(draws=3, quantiles=None)["posterior_predictive"] for fit in (fitted, streamed))
         assert here["pair"].shape == (1, 3, SIZE, 2)
         np.testing.assert_array_equal(here["pair"], there["pair"])
 
     def test_weights(self, fitted, streamed):
-        here, there = (made.reweight() for made in (fitted, streamed))
+        here, there = (fit.reweight() for fit in (fitted, streamed))
         assert here.settings == there.settings
         np.testing.assert_array_equal(draws_of(here), draws_of(there))
 
     def test_leave_one_out(self, fitted, streamed):
-        here, there = (made.loo(draws=30) for made in (fitted, streamed))
+        here, there = (fit.loo(draws=30) for fit in (fitted, streamed))
         assert (here.elpd, here.se, here.p) == (there.elpd, there.se, there.p)
         np.testing.assert_array_equal(here.elpd_i, there.elpd_i)
 
     def test_exact_draws(self, fitted, streamed):
-        here, there = (made.exact(draws=20, tune=2, chains=2, progressbar=False) for made in (fitted, streamed))
+        here, there = (fit.exact(draws=20, tune=2, chains=2, progressbar=False) for fit in (fitted, streamed))
         np.testing.assert_array_equal(draws_of(here), draws_of(there))
         assert here.sampling.num_evaluations == there.sampling.num_evaluations
 
     def test_the_verdict(self, fitted, streamed):
-        here, there = (made.trust(draws=50, num_coresets=1, sensitivity=False) for made in (fitted, streamed))
+        here, there = (fit.trust(draws=50, num_coresets=1, sensitivity=False) for fit in (fitted, streamed))
         assert here.kl_estimate == there.kl_estimate
         assert here.pareto_k == there.pareto_k
 
     def test_nobody_reads_all_rows_at_once(self, streamed):
         streamed.predict(draws=3)
         streamed.loo(draws=30)
-        source = streamed.data.source
+        source = streamed.data
         assert max(stop - start for start, stop in source.reads) == 256
 
 
@@ -278,7 +289,7 @@ class TestFilesAndTables:
     def test_a_saved_fit_meets_its_rows_again(self, fitted, tmp_path):
         source = Streamed(DATA)
         loaded = cm.load(fitted.save(tmp_path / "fit.nc"), model=MODEL, data=source)
-        assert loaded.data is source
+        assert loaded.own_rows is source
         assert source.reads == []
         assert loaded.reweight().settings == fitted.reweight().settings
 

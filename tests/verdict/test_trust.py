@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc.core.errors import InputError, RunError
 from coreset_mcmc.data import layout
+from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.diagnostics.mixing import SamplingQuality
 from coreset_mcmc.driver.compiled import num_compiled_programs
 from coreset_mcmc.models.gaussian_location import coreset_kl
@@ -281,10 +283,13 @@ class TestAccount:
 
     @pytest.mark.full
     def test_the_division_of_rows_changes_nothing_but_rounding(self, trained, monkeypatch):
-        """Never all rows times all draws: leaves of 256 rows, of which the program holds 64 positions at once."""
+        """Never all rows times all draws: leaves of 64 rows, of which the program holds 64 positions at once."""
         whole = trained.trust(draws=100, **ALONE)
-        monkeypatch.setattr(layout, "MOST_LEAF_ROWS", 256)
-        pieces = trained.trust(draws=100, **ALONE)
+        monkeypatch.setattr(layout, "FEWEST_LEAF_ROWS", 64)
+        monkeypatch.setattr(layout, "MOST_LEAF_ROWS", 64)
+        rows = Rows.of_arrays(DATA)
+        assert rows.layout.num_leaves == -(-SIZE // 64) > 2
+        pieces = replace(trained, tree=trained.tree.copy(), rows=rows).trust(draws=100, **ALONE)
         assert pieces.kl_estimate == pytest.approx(whole.kl_estimate, rel=1e-9)
         assert pieces.pareto_k == pytest.approx(whole.pareto_k, abs=1e-6)
 

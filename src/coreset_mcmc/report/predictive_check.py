@@ -90,7 +90,7 @@ def predictive_check(
     require_count("rows", rows, at_least=1, fix="20 000 rows show as much as a picture can.")
     require_count("draws", draws, at_least=10, fix="An interval of replicated data needs at least ten of them.")
     given = None if observed is None else _checked(observed)
-    places, batch, num_data_rows = _sample(fit.data if data is None else data, given, rows, seed)
+    places, batch, num_data_rows = _sample(fit.own_rows if data is None else data, given, rows, seed)
     responses = {} if fit.model is None else observed_of(fit.model, batch)
     name = name or _only_name(fit, batch, list(responses))
     require(
