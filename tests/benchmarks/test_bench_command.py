@@ -74,6 +74,7 @@ def test_unknown_names_are_refused(tmp_path):
         ("selection", ["--out", "."], ["selection.csv"]),
         ("numpyro", ["--out", "."], ["interop_numpyro.csv", "interop_numpyro.md"]),
         ("pymc", ["--out", "."], ["interop_pymc.csv", "interop_pymc.md"]),
+        ("scale", ["--out", ".", "--data", "files"], ["scale.csv"]),
         ("stan", ["--out", "."], ["interop_stan.md"]),
     ],
 )

@@ -31,7 +31,7 @@ FIELDS = (
     "load_after",
 )  # fmt: skip
 GIGABYTE = 1e9
-ROWS, QUICK_ROWS = (10_000_000, 100_000_000), (200_000,)
+ROWS, QUICK_ROWS = (10_000_000, 100_000_000), (20_000,)
 IN_MEMORY = 10_000_000
 """Most rows that are also held in memory, as doubles and as floats of 32 bits."""
 
@@ -49,11 +49,11 @@ class Job(NamedTuple):
         return tuple(str(part) for part in self)
 
 
-def jobs(sizes: Sequence[int], seed: int) -> Iterator[Job]:
+def jobs(sizes: Sequence[int], seed: int, *, quick: bool = False) -> Iterator[Job]:
     """Streams of all sizes; in memory what fits."""
     for size in sizes:
         yield Job(size, "stream", seed)
-        if size <= IN_MEMORY:
+        if size <= IN_MEMORY and not quick:
             yield from (Job(size, engine, seed) for engine in ("memory-float64", "memory-float32"))
 
 
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     sizes = [int(part) for part in options.rows.split(",")] if options.rows else QUICK_ROWS if options.quick else ROWS
     table = scale_table(options.out)
-    for job in [] if options.table else table.missing(jobs(sizes, options.seed)):
+    for job in [] if options.table else table.missing(jobs(sizes, options.seed, quick=options.quick)):
         measured = run_job(job, options.data)
         table.append(job._asdict() | measured)
         print(*job, f"{measured['cold_seconds']:.1f} s, {measured['peak_gigabytes']:.2f} GB", flush=True)
