@@ -165,13 +165,14 @@ class LeastSquares(MovesByKernel):
         return self.kernel is None and problem.model.differentiable and not discrete_parts(problem.position)
 
     def init(self, key: Key, problem: Problem) -> LeastSquaresState:
-        del key
         weights = np.maximum(np.asarray(problem.initial_weights), 0.0)
         positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_chains], problem.initial_positions)
         num_draws = self.window_size(problem)
         starts_hot = self.starts_hot(problem)
         return LeastSquaresState(
             phase=np.asarray(self.first_phase(problem), np.int32),
+            seed=np.asarray(jax.random.key_data(key)),
+            num_drawn=np.zeros((), np.int32),
             search=self._mode_start.search.begin(flat_position(problem.position)) if starts_hot else None,
             taylor=self._mode_start.no_taylor(problem) if self.samples_rows(problem) else None,
             indices=np.asarray(problem.indices, np.int64),
@@ -197,15 +198,21 @@ class LeastSquares(MovesByKernel):
         )
 
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
+        """One step; a mode that is known from an earlier fit saves steps and changes no random number."""
         problem = replace(problem, indices=state.indices, rows=state.rows)
         phase, start = int(state.phase), self._mode_start
         if phase == Phase.SAMPLE_MODE:
             return start.sample_mode_step(state, problem)
         if phase == Phase.MODE:
             return start.newton_step(state, problem)
-        if phase == Phase.SCORES:
-            return start.scores_step(key, state, problem)
-        if phase == Phase.EXCHANGE:
+        base = jax.random.wrap_key_data(state.seed, impl=jax.random.key_impl(key))
+        moved, info = self._drawing_step(jax.random.fold_in(base, int(state.num_drawn)), state, problem)
+        return moved._replace(num_drawn=np.asarray(int(state.num_drawn) + 1, np.int32)), info
+
+    def _drawing_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
+        if int(state.phase) == Phase.SCORES:
+            return self._mode_start.scores_step(key, state, problem)
+        if int(state.phase) == Phase.EXCHANGE:
             is_second = alternate_draws(self.window_size(problem), self.num_chains)
             return exchange_step(key, state, problem, is_second)
         return self._rounds(problem).step(key, state, problem)

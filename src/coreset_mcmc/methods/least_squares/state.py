@@ -25,6 +25,10 @@ class LeastSquaresState(NamedTuple):
     """The minimum that the next round needs."""
 
     phase: np.ndarray
+    seed: np.ndarray
+    """Of the key from which all random numbers follow, as numbers."""
+    num_drawn: np.ndarray
+    """Steps that were given a key; the search for the mode needs none, however many steps it takes."""
     search: NewtonSearchState | None
     """The Newton search of a hot start."""
     taylor: TaylorSums | None
