@@ -16,6 +16,7 @@ from blackjax.mcmc.random_walk import normal
 from blackjax.mcmc.slice import fixed_order
 
 import coreset_mcmc as cm
+from coreset_mcmc.driver.run import Run
 from coreset_mcmc.kernels import (
     GaussianAutoregression,
     HitAndRunSlice,
@@ -105,8 +106,8 @@ class MethodEntry:
     steps: int
     """Steps of training that the tests take; it may finish sooner."""
     draws: int = 12
-    difference: Callable[[int], int] = lambda steps: 0
-    """How many calls of the likelihood a callback sees in so many steps of training, beyond those that are counted.
+    difference: Callable[[Run], int] = lambda training: 0
+    """How many calls of the likelihood a callback sees in training, beyond those that are counted.
 
     More where the compiler finds repeated evaluations and makes them once, which a callback prevents: a restart of the
     chains and the gradient look at the same M rows; or where programs have room for more positions than there are. Less
@@ -120,19 +121,21 @@ class MethodEntry:
 _mode = cm.subsampling.ModeSearch(learning_rate=0.05, subsample_size=20, tolerance=1e-3, max_iterations=200)
 
 
-def _hessians(steps: int) -> int:
+def _hessians(training: Run) -> int:
     """The start and three Newton steps find the mode of the contract suite's problem: 100 rows, 3 coordinates."""
-    del steps
+    del training
     return -4 * 3 * 100
 
 
-def _windows(steps: int) -> int:
-    """Two Newton steps, one for scores and two exchanges; all others measure windows of 40 draws.
+def _passes(training: Run) -> int:
+    """Newton steps, and windows of 40 draws: the first, which judges nothing, and those that do.
 
-    Those come in whole groups, and one more position is the reference.
+    Draws come in whole groups, and one more position is the reference.
     """
+    num_newton = np.isfinite(training.history.newton_decrement).sum()
+    num_windows = 1 + np.isfinite(training.history.kl_estimate).sum()
     num_positions = -(-40 // GROUP) * GROUP + 1
-    return -2 * 3 * 100 + (steps - 5) * (num_positions - 40) * 100
+    return int(-num_newton * 3 * 100 + num_windows * (num_positions - 40) * 100)
 
 
 METHODS = [
@@ -142,7 +145,7 @@ METHODS = [
         "coreset-mcmc",
         lambda factor: cm.CoresetMCMC(optimizer=cm.optimizers.Adam(0.1 * factor), subsample_size=30, num_iterations=12),
         12,
-        difference=lambda steps: steps * 2 * 10,
+        difference=lambda training: training.num_steps * 2 * 10,
     ),
     MethodEntry(
         "hilbert",
@@ -158,7 +161,7 @@ METHODS = [
         "least-squares",
         lambda factor: cm.LeastSquares(num_draws=40, num_chains=2, num_rounds=3, tolerance=0.001 * factor),
         12,
-        difference=_windows,
+        difference=_passes,
     ),
     MethodEntry(
         "nuts",
@@ -182,7 +185,7 @@ METHODS = [
         "sparse-vi",
         lambda factor: cm.SparseVI(num_draws=20, num_updates=4, learning_rate=0.1 * factor, num_chains=4),
         4,
-        difference=lambda steps: steps * 4 * 4 * 10,
+        difference=lambda training: training.num_steps * 4 * 4 * 10,
     ),
     MethodEntry("uniform", lambda factor: cm.Uniform(), 0),
 ]

@@ -45,16 +45,18 @@ START = {"slope": np.array([0.9, -0.9]), "noise": {"log_scale": np.array(0.1)}}
 class Counter:
     """Counts the rows whose log-likelihood is really evaluated, by a callback from compiled code.
 
-    Copies of a row that fill a leaf up to its length are not counted. Several threads may call back at once.
+    Several threads may call back at once. For a method that works by passes, copies of a row that fill a leaf up to its
+    length are not counted; others may well look at a row twice.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, entry: MethodEntry) -> None:
         self.counts: list[int] = []
+        self.has_copies = entry.make(1.0).works_by_passes
         self.model = Model(log_prior, self._log_likelihood, START, name="counted")
 
     def _log_likelihood(self, position, batch):
         def add(_, y):
-            self.counts.append(np.unique(y).size)
+            self.counts.append(np.unique(y).size if self.has_copies else y.size)
 
         jax.debug.callback(add, position["slope"][0], batch["y"])
         return log_likelihood(position, batch)
@@ -111,7 +113,7 @@ def first(request: pytest.FixtureRequest) -> First:
     """All tests of one method follow each other, and its programs compile once."""
     entry = request.param
     with jax.enable_x64(True):
-        counter = Counter()
+        counter = Counter(entry)
         problem = make(entry, counter.model)
         before = num_compiled_programs()
         method = entry.make(1.0)
@@ -180,7 +182,8 @@ def test_other_numbers_do_not_compile_again(first):
 
 
 def test_checkpoints_do_not_change_a_bit(first, tmp_path):
-    entry, problem, whole = first.entry, first.problem, first.stages
+    """On rows that nobody knows yet: a mode that is remembered takes fewer steps to find."""
+    entry, problem, whole = first.entry, make(first.entry, first.model), first.stages
     half = MethodEntry(entry.name, entry.make, entry.steps // 2, entry.draws // 2)
     train_key, sample_key = jax.random.split(jax.random.key(0))
     method = entry.make(1.0)
@@ -203,7 +206,7 @@ def test_checkpoints_do_not_change_a_bit(first, tmp_path):
 @pytest.mark.full
 def test_counts_of_evaluations_are_true(first):
     entry, training = first.entry, first.stages.training
-    assert first.training_rows == training.num_evaluations + entry.difference(training.num_steps)
+    assert first.training_rows == training.num_evaluations + entry.difference(training)
     assert first.sampling_rows == first.stages.sampling.num_evaluations
     has_compiled_steps = not entry.make(1.0).on_host
     assert first.num_programs == has_compiled_steps + 1, "one for training and one for sampling"
