@@ -20,7 +20,7 @@ from coreset_mcmc.core.watching import always_watched_by
 from coreset_mcmc.data import layout as layouts
 from coreset_mcmc.driver import progress
 from tests.helpers.code_blocks import ROOT
-from tests.helpers.killed_run import LEAF_ROWS, LEAVES_PER_PART
+from tests.helpers.killed_run import LEAF_ROWS, LEAVES_PER_PART, NOBODY
 
 SIZE = 1_300
 MODEL = ["-f", "y ~ x + group", "--family", "bernoulli"]
@@ -258,27 +258,34 @@ def in_a_process(tmp_path):
         ended = subprocess.run(
             life, cwd=ROOT, env={**os.environ, **environment}, check=False, capture_output=True, text=True
         )
-        assert ended.returncode == (-signal.SIGKILL if number else 0), ended.stdout + ended.stderr
+        assert ended.returncode == (0 if checkpoint == NOBODY else -signal.SIGKILL), ended.stdout + ended.stderr
 
     return call
+
+
+def num_steps(run):
+    """Of training, in its last checkpoint."""
+    with np.load(run / "checkpoint" / "training.npz") as saved:
+        return json.loads(saved["header"].tobytes())["num_steps"]
 
 
 @pytest.mark.full
 def test_a_run_killed_anywhere_ends_with_the_same_bits(tables, tmp_path, in_a_process):
     """SIGKILL after the first, a middle and the last checkpoint of training, and in sampling, one after the other."""
     whole, run = tmp_path / "whole", tmp_path / "run"
-    in_a_process("", 0, "fit", tables / "table.parquet", *QUICK, "--out", whole)
-    with np.load(whole / "checkpoint" / "training.npz") as saved:
-        num_steps = json.loads(saved["header"].tobytes())["num_steps"]
-    assert num_steps >= 5
     in_a_process("training.npz", 1, "fit", tables / "parts", *QUICK, "--engine", "stream", "--out", run)
-    in_a_process("training.npz", num_steps // 2, "resume", run)
-    in_a_process("training.npz", num_steps - num_steps // 2, "resume", run)
+    assert num_steps(run) == 1
+    in_a_process("training.npz", 3, "resume", run)
+    assert num_steps(run) == 4
+    in_a_process("training.npz", 0, "resume", run)
+    assert num_steps(run) > 4
     assert not (run / "checkpoint" / "sampling.npz").exists()
     in_a_process("sampling.npz", 2, "resume", run)
+    assert (run / "checkpoint" / "sampling.npz").exists()
     assert not (run / "draws.nc").exists()
-    in_a_process("", 0, "resume", run)
+    in_a_process(NOBODY, 1, "resume", run, "then", "fit", tables / "table.parquet", *QUICK, "--out", whole)
     same_bits(run, whole)
+    assert num_steps(run) == num_steps(whole)
 
 
 @pytest.mark.full

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from coreset_mcmc.commands.table import Table
 from coreset_mcmc.commands.terminal import announced
 from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.data.engine import Engine
+from coreset_mcmc.engines.dask_engine import Dask
+from coreset_mcmc.engines.ray_engine import Ray
 from coreset_mcmc.tables import Regression, regression
 from coreset_mcmc.tables.formula import read_formula
 
@@ -101,7 +102,7 @@ def engine_of(config: Config) -> Iterator[Engine | None]:
     if name in (MEMORY, STREAM):
         yield None
         return
-    engine: Any = getattr(import_module("coreset_mcmc"), "Dask" if name == DASK else "Ray")(scheduler)
+    engine = Dask(scheduler) if name == DASK else Ray(scheduler)
     try:
         yield engine
     finally:
