@@ -19,6 +19,8 @@ from tests.helpers.engine_programs import Trouble, logistic_rows
 
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.slow  # these clusters take longer to fail than all others to work
+
 WITHOUT_PACKAGE = "import sys; sys.modules['coreset_mcmc'] = None; from distributed.cli.dask_worker import main; main()"
 WITH_PACKAGE = "from distributed.cli.dask_worker import main; main()"
 

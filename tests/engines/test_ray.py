@@ -17,6 +17,8 @@ from tests.helpers.engine_programs import Derivatives, Trouble, logistic_arrays,
 
 ray = pytest.importorskip("ray")
 
+pytestmark = pytest.mark.slow  # Ray takes half a minute to start
+
 POSITION = np.array([0.3, -0.2, 0.1])
 EXPECTED = int(logistic_arrays()["y"].sum())
 
