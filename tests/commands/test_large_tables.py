@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import xarray
 
 from coreset_mcmc.commands.budget import in_words
 from coreset_mcmc.core.watching import always_watched_by
 from coreset_mcmc.data import layout as layouts
 from coreset_mcmc.driver import progress
-from tests.helpers.code_blocks import ROOT
-from tests.helpers.killed_run import LEAF_ROWS, LEAVES_PER_PART, NOBODY
+from tests.helpers.killed_run import LEAF_ROWS, LEAVES_PER_PART
+from tests.helpers.large_tables import (
+    MODEL,
+    QUICK,
+    SIZE,
+    SMALL,
+    draws,
+    in_every_form,
+    outcomes,
+    read,
+    same_bits,
+    written,
+)
 
-SIZE = 1_300
-MODEL = ["-f", "y ~ x + group", "--family", "bernoulli"]
-SMALL = ["--draws", "60", "--tune", "40", "--chains", "2", "--seed", "1", "--coreset-size", "60"]
-QUICK = [*MODEL, *SMALL, "--no-trust", "--no-report"]
 TINY = "20KB"
 """Of memory; the columns of the formula take 31 kB."""
 
@@ -39,46 +42,9 @@ def short_leaves():
         yield
 
 
-def outcomes() -> pd.DataFrame:
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=SIZE)
-    y = generator.binomial(1, 1 / (1 + np.exp(-x)))
-    return pd.DataFrame({"y": y, "x": x, "group": np.resize(["a", "b", "c"], SIZE), "other": np.arange(SIZE)})
-
-
-def written(folder: Path, table: pd.DataFrame) -> Path:
-    """Three files in groups of 90 rows; a pattern for them would sort the last one before the second."""
-    folder.mkdir()
-    for name, (start, stop) in {"part-1": (0, 300), "part-2": (300, 811), "part-10": (811, SIZE)}.items():
-        table.iloc[start:stop].to_parquet(folder / f"{name}.parquet", index=False, row_group_size=90)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> Path:
-    """The same table in one file, in three, and as text."""
-    place, table = tmp_path_factory.mktemp("large"), outcomes()
-    table.to_parquet(place / "table.parquet", index=False)
-    written(place / "parts", table)
-    with gzip.open(place / "first.csv.gz", "wt") as file:
-        table.iloc[:500].to_csv(file, index=False)
-    table.iloc[500:].to_csv(place / "second.csv", index=False)
-    return place
-
-
-def read(run):
-    return json.loads((run / "summary.json").read_text())
-
-
-def draws(run):
-    with xarray.open_datatree(run / "draws.nc", engine="h5netcdf") as tree:
-        return tree["posterior"].to_dataset().load()
-
-
-def same_bits(run, other):
-    assert draws(run).equals(draws(other))
-    assert (run / "coreset.csv").read_bytes() == (other / "coreset.csv").read_bytes()
-    assert read(run)["kl_estimate"] == read(other)["kl_estimate"]
+    return in_every_form(tmp_path_factory.mktemp("large"))
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +105,18 @@ def test_a_streamed_run_leaves_everything(streamed, command):
     assert command("report", run).exit_code == 0
     assert (run / "report.html").read_bytes() == page
     assert "finished" in command("resume", run).output
+
+
+@pytest.mark.full
+def test_a_verdict_is_not_found_twice(streamed, command, tmp_path, monkeypatch):
+    """A run that was killed after its checks and before its summary."""
+    run = tmp_path / "run"
+    shutil.copytree(streamed[0], run)
+    (run / "summary.json").unlink()
+    monkeypatch.setattr("coreset_mcmc.commands.checking.trust", lambda *arguments, **options: pytest.fail("again"))
+    resumed = command("resume", run)
+    assert resumed.exit_code == 0, resumed.output
+    assert read(run)["trust"] == read(streamed[0])["trust"]
 
 
 @pytest.mark.full
@@ -245,49 +223,6 @@ def test_text_that_changed_is_not_resumed(tables, command, tmp_path, no_fit):
     assert "table.csv has changed: " in result.stderr
 
 
-@pytest.fixture
-def in_a_process(tmp_path):
-    """Runs in processes of their own, all with the same options of XLA; programs that one has compiled serve the next.
-
-    This process may have other options, which were set too late for it, and those change the last bits.
-    """
-    environment = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-
-    def call(checkpoint, number, *arguments):
-        life = [sys.executable, "-m", "tests.helpers.killed_run", checkpoint, str(number), *map(str, arguments)]
-        ended = subprocess.run(
-            life, cwd=ROOT, env={**os.environ, **environment}, check=False, capture_output=True, text=True
-        )
-        assert ended.returncode == (0 if checkpoint == NOBODY else -signal.SIGKILL), ended.stdout + ended.stderr
-
-    return call
-
-
-def num_steps(run):
-    """Of training, in its last checkpoint."""
-    with np.load(run / "checkpoint" / "training.npz") as saved:
-        return json.loads(saved["header"].tobytes())["num_steps"]
-
-
-@pytest.mark.full
-def test_a_run_killed_anywhere_ends_with_the_same_bits(tables, tmp_path, in_a_process):
-    """SIGKILL after the first, a middle and the last checkpoint of training, and in sampling, one after the other."""
-    whole, run = tmp_path / "whole", tmp_path / "run"
-    in_a_process("training.npz", 1, "fit", tables / "parts", *QUICK, "--engine", "stream", "--out", run)
-    assert num_steps(run) == 1
-    in_a_process("training.npz", 3, "resume", run)
-    assert num_steps(run) == 4
-    in_a_process("training.npz", 0, "resume", run)
-    assert num_steps(run) > 4
-    assert not (run / "checkpoint" / "sampling.npz").exists()
-    in_a_process("sampling.npz", 2, "resume", run)
-    assert (run / "checkpoint" / "sampling.npz").exists()
-    assert not (run / "draws.nc").exists()
-    in_a_process(NOBODY, 1, "resume", run, "then", "fit", tables / "table.parquet", *QUICK, "--out", whole)
-    same_bits(run, whole)
-    assert num_steps(run) == num_steps(whole)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("pass_over_rows", ["looking for the mode", "rows to check"])
 def test_ctrl_c_in_the_middle_of_a_pass(pass_over_rows, in_memory, tables, command, tmp_path):
@@ -305,9 +240,24 @@ def test_ctrl_c_in_the_middle_of_a_pass(pass_over_rows, in_memory, tables, comma
     assert f"'coreset-mcmc resume {run}' goes on" in stopped.output.replace("\n", "")
     assert read(run)["status"] == "interrupted"
     assert draws(run).sizes["draw"] > 0
+    assert draws(run).equals(draws(in_memory)) == (pass_over_rows == "rows to check")
     seen = set()
     with always_watched_by(lambda description, *rows: seen.add(description)):
         resumed = command("resume", run)
     assert resumed.exit_code == 0, resumed.output
     same_bits(run, in_memory)
     assert ("sums over all rows" in seen) == (pass_over_rows == "looking for the mode")  # training is not repeated
+
+
+@pytest.mark.full
+def test_rows_that_lack_values_are_dropped_from_a_stream(command, tmp_path):
+    """The numbers of rows still count all of them."""
+    table = outcomes()
+    table.loc[::7, "x"] = np.nan
+    options = [*QUICK, "--engine", "stream", "--drop-missing", "--out", tmp_path / "run"]
+    made = command("fit", written(tmp_path / "parts", table), *options)
+    assert made.exit_code == 0, made.output
+    assert "186 rows with missing values dropped" in made.output
+    rows = pd.read_csv(tmp_path / "run" / "coreset.csv")
+    assert list(rows["x"]) == list(table["x"].iloc[rows["row"]])
+    assert read(tmp_path / "run")["coreset"]["num_rows"] == SIZE - 186

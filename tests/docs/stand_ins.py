@@ -63,6 +63,16 @@ def rows_in_files() -> Names:
     return {}
 
 
+def flights_in_files() -> Names:
+    """Two files of each format."""
+    table = flights()
+    Path("big").mkdir()
+    for number, part in enumerate([table.iloc[: ROWS // 2], table.iloc[ROWS // 2 :]], start=1):
+        part.to_parquet(f"big/part-{number}.parquet")
+        part.to_csv(f"daily-{number}.csv", index=False)
+    return {}
+
+
 def sales_on_disk() -> Names:
     generator = _generator()
     price = generator.uniform(1, 3, size=ROWS)
@@ -173,7 +183,7 @@ STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
         "rows = fit.coreset.to_frame(data)": priors_of_the_line,
         "coreset.json": table_of_outcomes,
     },
-    "docs/command_line.md": {"coreset-mcmc fit sales.csv": sales_on_disk},
+    "docs/command_line.md": {"coreset-mcmc fit sales.csv": sales_on_disk, '"big/*.parquet"': flights_in_files},
     "docs/formulas.md": {
         'cm.read_table("flights.parquet")': flights_on_disk,
         "new_rows(tomorrow)": next_day,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from coreset_mcmc.core.errors import InputError
@@ -27,6 +28,19 @@ def test_rows_are_kept_as_long_as_there_is_room():
         kept.keep(PartName("rows", 256, part), [leaf()], room)
     assert kept.size == room
     assert [kept.get(PartName("rows", 256, part)) is not None for part in range(5)] == [True] * 3 + [False] * 2
+
+
+def test_rows_of_tables_are_kept():
+    """Whole frames, text and all; what is kept does not change with the table it came from."""
+    table = pd.DataFrame({"x": np.zeros(512), "g": ["text"] * 512})
+    kept, name = KeptRows(), PartName("table", 256, 0)
+    kept.keep(name, [Leaf(LAYOUT, 0, table.iloc[:256])], 10**6)
+    assert kept.size > 256 * (8 + 4)
+    table.loc[:, "x"] = 1.0
+    (found,) = kept.get(name)
+    assert found.batch["x"].sum() == 0.0
+    kept.keep(PartName("table", 256, 1), [Leaf(LAYOUT, 1, table.iloc[256:])], kept.size + 1)
+    assert kept.get(PartName("table", 256, 1)) is None
 
 
 def test_rows_of_other_sources_make_room():

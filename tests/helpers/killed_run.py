@@ -20,6 +20,7 @@ from coreset_mcmc.commands.cli import app
 from coreset_mcmc.data import layout
 from coreset_mcmc.driver import run as driver
 from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.fitting.precompile import Preparation
 
 LEAF_ROWS, LEAVES_PER_PART = 256, 2
 NOBODY = "-"
@@ -37,6 +38,7 @@ def main(name: str, count: int, arguments: list[str]) -> None:
 
     driver.save = save_and_die
     layout.MOST_LEAF_ROWS, layout.LEAVES_PER_PART = LEAF_ROWS, LEAVES_PER_PART
+    Preparation.before_phase = lambda preparation, phase: None  # whoever dies soon compiles only what is needed
     Checkpoint.__init__.__defaults__ = (0.0, False)
     for is_command, words in groupby(arguments, lambda word: word != "then"):
         if is_command:

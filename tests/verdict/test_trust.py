@@ -6,6 +6,7 @@ import json
 import math
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -398,3 +399,10 @@ class TestComparison:
         mixed = refits.compare([{"beta": beta[0], "gamma": gamma}, {"beta": beta[1], "gamma": gamma + 1}])
         assert mixed.place == "beta"
         assert refits.compare([{"gamma": gamma}, {"gamma": gamma + 1}]).place == "gamma"
+
+
+def test_ctrl_c_in_another_fit_ends_the_assessment(exact, monkeypatch):
+    """A half-made fit is no evidence against the one that is judged."""
+    monkeypatch.setattr(refits, "fit_again", lambda *arguments, **options: SimpleNamespace(is_interrupted=True))
+    with pytest.raises(KeyboardInterrupt):
+        refits.refit(exact, {}, seed=0, number=1, progressbar=False)

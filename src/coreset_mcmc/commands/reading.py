@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from coreset_mcmc.commands.budget import AUTO, DASK, MEMORY, STREAM, Budget, in_words, require_held
+from coreset_mcmc.commands.budget import AUTO, DASK, MEMORY, RAY, STREAM, Budget, in_words, require_held
 from coreset_mcmc.commands.config import Config
 from coreset_mcmc.commands.opening import open_table
 from coreset_mcmc.commands.paths import absolute
@@ -26,6 +26,10 @@ from coreset_mcmc.tables.formula import read_formula
 
 FLAGS = {"drop_missing=True": "--drop-missing"}
 """What options of functions are called on the command line."""
+STARTING = {
+    DASK: 'Start one: "dask scheduler", and "dask worker ADDRESS" on each machine.',
+    RAY: 'Start one: "ray start --head", and "ray start --address ADDRESS" on each other machine.',
+}
 
 
 @dataclass(frozen=True)
@@ -102,11 +106,24 @@ def engine_of(config: Config) -> Iterator[Engine | None]:
     if name in (MEMORY, STREAM):
         yield None
         return
-    engine = Dask(scheduler) if name == DASK else Ray(scheduler)
+    engine = _connected(name, scheduler)
     try:
         yield engine
     finally:
         engine.close()
+
+
+def _connected(name: str, scheduler: str) -> Dask | Ray:
+    try:
+        return Dask(scheduler) if name == DASK else Ray(scheduler)
+    except InputError as error:
+        is_installed = not error.expected.startswith("the extra")
+        raise InputError(
+            f"--engine {name} --scheduler {scheduler}",
+            got=error.got,
+            expected="the address of a cluster that runs" if is_installed else error.expected,
+            fix=STARTING[name] if is_installed else error.fix,
+        ) from error
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from coreset_mcmc.commands.same_files import described
 from coreset_mcmc.commands.table import Table
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.scans import Scan, csv_to_parquet, scan_parquet
+from coreset_mcmc.scans.csv import common_names
 from coreset_mcmc.scans.finding import find
 from coreset_mcmc.scans.text import DELIMITERS, is_compressed
 from coreset_mcmc.tables import column_names, digest, read_table
@@ -43,7 +44,7 @@ class TextTable(Table):
         self._places, self._entries = find(list(paths), "text", tuple(DELIMITERS), None)
         self._paths = [Path(entry.path) for entry in self._entries]
         self.name = name_of(paths)
-        self.names = column_names(self._paths[0])
+        self.names = column_names(self._paths[0]) if len(self._paths) == 1 else common_names(self._paths)
 
     def num_bytes(self, columns: Sequence[str]) -> int:
         return sum(_num_rows(path) for path in self._paths) * len(columns) * BYTES_PER_VALUE

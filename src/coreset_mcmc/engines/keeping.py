@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pandas as pd
 
 from coreset_mcmc.data.engine import GivesLeaves
 from coreset_mcmc.data.layout import Layout
@@ -116,7 +117,14 @@ class PartRows:
 
 def size_of(leaf: Leaf) -> int:
     """Bytes."""
-    return sum(array.nbytes for array in jax.tree.leaves((leaf.batch, leaf.weights)))
+    return sum(map(_size, jax.tree.leaves((leaf.batch, leaf.weights))))
+
+
+def _size(values: np.ndarray | pd.DataFrame) -> int:
+    """Of an array, or of the rows of a table, with their text."""
+    if isinstance(values, pd.DataFrame):
+        return int(values.memory_usage(index=False, deep=True).sum())
+    return values.nbytes
 
 
 def _own(leaf: Leaf) -> Leaf:
@@ -125,5 +133,7 @@ def _own(leaf: Leaf) -> Leaf:
     return Leaf(leaf.layout, leaf.number, batch, weights)
 
 
-def _own_array(array: np.ndarray) -> np.ndarray:
+def _own_array(array: np.ndarray | pd.DataFrame) -> np.ndarray | pd.DataFrame:
+    if isinstance(array, pd.DataFrame):
+        return array.copy()
     return array if array.flags.owndata else array.copy()

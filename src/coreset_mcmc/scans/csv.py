@@ -46,7 +46,7 @@ class _DoesNotFit(Exception):  # noqa: N818 - the conversion starts over
 def csv_to_parquet(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], target: Path | str) -> Path:
     """Write the rows of text files with the same columns into one Parquet file, whole or not at all."""
     paths = [Path(given)] if isinstance(given, str | os.PathLike) else [Path(item) for item in given]
-    names = _checked_names(paths)
+    names = common_names(paths)
     types: dict[str, Any] = {}
 
     def write(beside: Path) -> None:
@@ -60,7 +60,8 @@ def csv_to_parquet(given: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     return write_whole(Path(target), write)
 
 
-def _checked_names(paths: Sequence[Path]) -> list[str]:
+def common_names(paths: Sequence[Path]) -> list[str]:
+    """The names of the columns, which all files must have."""
     require(bool(paths), "text files", got="none", expected="at least one", fix="Check the pattern.")
     first: list[str] = []
     for path in paths:
