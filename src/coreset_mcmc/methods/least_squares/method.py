@@ -205,7 +205,7 @@ class LeastSquares(MovesByKernel):
             return start.sample_mode_step(state, problem)
         if phase == Phase.MODE:
             return start.newton_step(state, problem)
-        base = jax.random.wrap_key_data(state.seed, impl=jax.random.key_impl(key))
+        base = jax.random.wrap_key_data(jnp.asarray(state.seed), impl=jax.random.key_impl(key))
         moved, info = self._drawing_step(jax.random.fold_in(base, int(state.num_drawn)), state, problem)
         return moved._replace(num_drawn=np.asarray(int(state.num_drawn) + 1, np.int32)), info
 
