@@ -160,8 +160,13 @@ def test_a_run_goes_on_from_before_an_exchange(tmp_path):
     data = {"x": x, "y": rng.poisson(1.0, size=600).astype(float)}
     model, method = cm.models.poisson_regression(5), cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=4)
     chosen = cm.selection.Uniform().select(rng, data, 600, 12)
-    problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
-    whole = run(method, problem, jax.random.key(1), num_steps=method.max_steps)
+
+    def unknown_rows():
+        """Rows that have been fitted remember their mode, which takes fewer steps to find."""
+        return make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
+
+    whole = run(method, unknown_rows(), jax.random.key(1), num_steps=method.max_steps)
+    problem = unknown_rows()
     saved = {"checkpoint": cm.Checkpoint(tmp_path / "training.npz"), "num_steps": method.max_steps}
 
     def is_before(event):
