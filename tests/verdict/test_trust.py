@@ -401,6 +401,7 @@ class TestComparison:
         assert refits.compare([{"gamma": gamma}, {"gamma": gamma + 1}]).place == "gamma"
 
 
+@pytest.mark.full
 def test_ctrl_c_in_another_fit_ends_the_assessment(exact, monkeypatch):
     """A half-made fit is no evidence against the one that is judged."""
     monkeypatch.setattr(refits, "fit_again", lambda *arguments, **options: SimpleNamespace(is_interrupted=True))
