@@ -34,6 +34,8 @@ from tests.helpers.engine_programs import (
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.slow  # workers start and die; the page about scale runs a cluster in every run
+
 POSITION = np.array([0.3, -0.2, 0.1])
 
 
