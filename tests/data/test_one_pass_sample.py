@@ -208,18 +208,29 @@ def by_hand(scores, known, count, seed):
 def test_the_cut_leaves_no_mark():
     """It only bounds what is kept in memory: rows and chances are those of a look at all rows at once."""
     data = table(20_000)
+    known = {name: column[::2] for name, column in data.items()}
     source = Stream(data)
-    sample = draw(data, counts=(64, 64), rows=Rows(source), uniform_rows=data)[0]
-    indices, chances = by_hand(data["one"], data["one"], 64, seed=0)
+    sample = draw(data, counts=(64, 64), rows=Rows(source), uniform_rows=known)[0]
+    indices, chances = by_hand(data["one"], known["one"], 64, seed=0)
     np.testing.assert_array_equal(sample.indices, indices)
     np.testing.assert_allclose(sample.probabilities, chances)
     assert source.num_read == 20_000, "one pass"
 
 
+def test_rows_that_are_all_known_need_no_pass():
+    data = table()
+    source = Stream(data)
+    sample = draw(data, rows=Rows(source), uniform_rows=data)[0]
+    indices, chances = by_hand(data["one"], data["one"], 40, seed=0)
+    np.testing.assert_array_equal(sample.indices, indices)
+    np.testing.assert_allclose(sample.probabilities, chances)
+    assert source.num_read == 0
+
+
 def test_a_misleading_sample_costs_another_pass_and_nothing_else():
     """Scores of the sample that tells the scale are a million times too large, so too few rows are kept at first."""
     data = table()
-    known = {**data, "one": 1e6 * data["one"], "other": 1e6 * data["other"]}
+    known = {name: 1e6 * column[1:] for name, column in data.items()}
     source = Stream(data)
     found = draw(data, rows=Rows(source), uniform_rows=known)
     for sample, name, count in zip(found, ("one", "other"), (40, 150), strict=True):

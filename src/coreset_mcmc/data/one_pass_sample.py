@@ -64,19 +64,33 @@ class _Keep(Program):
     def on_leaf(self, leaf: Leaf, arguments: Any) -> list[_Kept]:
         salt, scales, cuts, own = arguments
         scores = for_each_row(self.function, leaf.layout.block_rows, leaf.padded, own)
-        uniform = hashed(salt, leaf.start + np.arange(leaf.count, dtype=np.int64))
-        kept = []
-        for score, (share, slope), cut in zip(scores, scales, cuts, strict=True):
-            wanted = _wanted(np.asarray(score)[: leaf.count], share, slope)
-            priority = uniform / wanted
-            places = np.flatnonzero(priority <= cut)
-            rows = jax.tree.map(lambda array, places=places: array[places], leaf.batch)
-            kept.append(_Kept(priority[places], wanted[places], leaf.start + places, rows))
-        return kept
+        found = [np.asarray(score)[: leaf.count] for score in scores]
+        return _below(found, leaf.start, leaf.batch, salt, scales, cuts)
 
     def merge(self, one: list[_Kept], other: list[_Kept]) -> list[_Kept]:
         joined: list[_Kept] = jax.tree.map(lambda first, second: np.concatenate([first, second]), one, other)
         return joined
+
+
+def _below(
+    scores: Sequence[np.ndarray],
+    start: int,
+    batch: Batch,
+    salt: np.uint64,
+    scales: Sequence[tuple[float, float]],
+    cuts: Sequence[float],
+) -> list[_Kept]:
+    """Of rows numbered from ``start`` those whose priority is below the cut, for each score."""
+    numbers = start + np.arange(len(scores[0]), dtype=np.int64)
+    uniform = hashed(salt, numbers)
+    kept = []
+    for score, scale, cut in zip(scores, scales, cuts, strict=True):
+        wanted = _wanted(score, *scale)
+        priority = uniform / wanted
+        places = np.flatnonzero(priority <= cut)
+        rows = jax.tree.map(lambda array, places=places: array[places], batch)
+        kept.append(_Kept(priority[places], wanted[places], numbers[places], rows))
+    return kept
 
 
 def sample_by_scores(
@@ -91,7 +105,8 @@ def sample_by_scores(
 ) -> list[RowSample]:
     """For each score that ``function(batch, weights, *arguments)`` returns a sample of so many rows.
 
-    ``uniform_rows`` are a uniform sample, or all rows; they tell the scale of the scores.
+    ``uniform_rows`` are a uniform sample, or all rows in their order, which then need no pass; they tell the scale of
+    the scores.
     """
     known = _scores_of(rows, uniform_rows, function, arguments)
     scales = [_scale(score, rows.size) for score in known]
@@ -99,6 +114,9 @@ def sample_by_scores(
         _cut(_wanted(score, *scale), count, rows.size)
         for score, scale, count in zip(known, scales, counts, strict=True)
     ]
+    if len(known[0]) == rows.size:
+        kept = _below(known, 0, uniform_rows, np.uint64(seed), scales, [np.inf] * len(counts))
+        return [_drawn(part, count) for part, count in zip(kept, counts, strict=True)]
     while True:
         task = Task(_Keep(function), (np.uint64(seed), scales, cuts, tuple(arguments)))
         kept = rows.scan([task], description)[0]

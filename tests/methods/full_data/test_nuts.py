@@ -109,7 +109,7 @@ def test_counts_gradients_times_rows(problem, from_mode):
     assert history.num_steps.min() >= 1
     assert NUTS(num_chains=NUM_CHAINS).init_evaluations(problem) == SIZE * NUM_CHAINS
     last_search = np.flatnonzero(np.isnan(training.history.step_size))[-1]
-    assert training.history.num_evaluations[last_search] == SIZE * (1 + (1 + DIM) + NUM_CHAINS)
+    assert training.history.num_evaluations[last_search] == SIZE * ((1 + DIM) + NUM_CHAINS)
 
 
 def test_same_seed_same_draws_and_steps_as_careful_as_asked(problem, from_mode):

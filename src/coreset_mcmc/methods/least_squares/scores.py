@@ -57,11 +57,11 @@ class Scores:
         return tuple(scores)
 
     def num_evaluations(self, size: int, num_sampled: int) -> int:
-        """What both cost for so many rows, and for those that tell the scale beforehand."""
+        """What both cost for so many rows, and for those that tell the scale beforehand, unless that is all of them."""
         count = num_influence_draws(size) if self.with_influence else 0
         if self.with_remainder:
             count += EVALUATIONS_PER_REMAINDER * num_remainder_draws(size)
-        return count * (size + num_sampled)
+        return count * (size + num_sampled if num_sampled < size else size)
 
 
 def _spread(values: jax.Array) -> jax.Array:
