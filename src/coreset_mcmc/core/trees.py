@@ -45,6 +45,12 @@ def flattened(positions: Position) -> jax.Array:
     return jax.vmap(lambda position: ravel_pytree(position)[0])(positions)
 
 
+def flat_positions(positions: Position) -> np.ndarray:
+    """The same on the host."""
+    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(positions)]
+    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+
+
 def flat_draws(draws: Position) -> np.ndarray:
     """Draws (T, K, d) on the host, from leaves with leading step and chain axes."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(draws)]

@@ -20,10 +20,12 @@ from coreset_mcmc.core.types import Batch
 
 
 class SelectedRows(NamedTuple):
-    """Row numbers (M,) and initial weights (M,)."""
+    """Row numbers (M,) and their weights (M,)."""
 
     indices: np.ndarray
     weights: np.ndarray
+    term: Any = None
+    """A :class:`~coreset_mcmc.posterior.gaussian_term.GaussianTerm` that goes with these weights, if there is one."""
 
 
 class Selection(ABC):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from coreset_mcmc.core.trees import flat_positions
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.cost import Cost
@@ -51,6 +52,8 @@ def check_coreset(model: Model, rows: Rows, trained: Trained, draws: Position) -
     few = rows.weighted(jax.tree.map(np.asarray, target.rows), weights)
     with np.errstate(invalid="ignore"):
         residual = totals - summed_differences(few, model, positions, "final check")
+        if target.term is not None:
+            residual = residual - target.term.at(flat_positions(positions))
         estimate = float(0.5 * np.var(residual, ddof=1))
     num_evaluations = num_draws * (rows.size + weights.size)
     return Check(estimate, Cost(time.perf_counter() - began, 0.0, num_draws, num_evaluations, "total reached"))

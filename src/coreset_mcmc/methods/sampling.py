@@ -112,7 +112,8 @@ def frozen_problem(problem: Problem, coreset: SelectedRows, positions: Position,
     ``coreset`` may name other rows than ``problem``; ``positions`` has a leading chain axis of any length.
     """
     rows = problem.data.take(np.asarray(coreset.indices))
-    target = CoresetTarget(rows, jnp.asarray(coreset.weights, jnp.float64), problem.model)
+    term = jax.tree.map(jnp.asarray, coreset.term)
+    target = CoresetTarget(rows, jnp.asarray(coreset.weights, jnp.float64), problem.model, term)
     num_trained = jax.tree.leaves(positions)[0].shape[0]
     places = np.arange(num_chains) % num_trained
     starts = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[places]), positions)

@@ -65,9 +65,14 @@ class FullPosterior:
         """The likelihood's part of :meth:`derivatives`: a function of rows, their weights and a flat position."""
         return _RowDerivatives(self.model, self.unravel)
 
+    def prior_derivatives(self, flat: np.ndarray) -> Derivatives:
+        """Value, gradient and Hessian of the log-prior at a flat position."""
+        result: Derivatives = jax.tree.map(np.asarray, _prior_derivatives(self.model, self.unravel, flat))
+        return result
+
     def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
         """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""
-        prior = jax.tree.map(np.asarray, _prior_derivatives(self.model, self.unravel, flat))
+        prior = self.prior_derivatives(flat)
         likelihood = self.rows.sum(self.row_derivatives, flat, description=description)
         total: Derivatives = jax.tree.map(np.add, prior, likelihood)
         return total._replace(value=np.where(total.value < np.inf, total.value, -np.inf))

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.types import Batch, Position, pytree, static
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 
 
 def weighted_sum(weights: jax.Array, log_likelihoods: jax.Array) -> jax.Array:
@@ -34,16 +35,18 @@ def move(position: Position, distance: jax.Array, direction: Position) -> Positi
 @pytree
 @dataclass(frozen=True)
 class CoresetTarget:
-    """The unnormalised coreset posterior with given rows and weights."""
+    """The unnormalised coreset posterior with given rows and weights, and with a Gaussian term if it has one."""
 
     rows: Batch
     weights: jax.Array
     model: Model = static()
+    term: GaussianTerm | None = None
 
     def log_density(self, position: Position) -> jax.Array:
         """log pi_0(theta) + sum_m w_m l_m(theta), with NaN read as -inf."""
         log_likelihoods = self.model.log_likelihood(position, self.rows)
-        return finite_or_impossible(self.model.log_prior(position) + weighted_sum(self.weights, log_likelihoods))
+        total = self.model.log_prior(position) + weighted_sum(self.weights, log_likelihoods)
+        return finite_or_impossible(total if self.term is None else total + self.term.log_density(position))
 
     def along(self, position: Position, direction: Position) -> Callable[[jax.Array], jax.Array]:
         """The log-density on the line ``position + t * direction`` as a function of the scalar t.
@@ -54,10 +57,12 @@ class CoresetTarget:
         if split is None:
             return lambda t: self.log_density(move(position, t, direction))
         predicted, slope = jax.jvp(lambda at: split.predictor(at, self.rows), (position,), (direction,))
+        gaussian = None if self.term is None else self.term.along(position, direction)
 
         def on_line(t: jax.Array) -> jax.Array:
             here = move(position, t, direction)
             log_likelihoods = split.log_likelihood(here, move(predicted, t, slope), self.rows)
-            return finite_or_impossible(self.model.log_prior(here) + weighted_sum(self.weights, log_likelihoods))
+            total = self.model.log_prior(here) + weighted_sum(self.weights, log_likelihoods)
+            return finite_or_impossible(total if gaussian is None else total + gaussian(t))
 
         return on_line

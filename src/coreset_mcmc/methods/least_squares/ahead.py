@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -11,13 +12,14 @@ import numpy as np
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.data.task import trace_for_each_row, trace_summed
-from coreset_mcmc.methods.least_squares.equations import trace_measure, trace_solve
+from coreset_mcmc.methods.least_squares.equations import trace_measure
 from coreset_mcmc.methods.least_squares.rounds import Rounds
 from coreset_mcmc.methods.least_squares.scores import num_influence_draws, num_remainder_draws
 from coreset_mcmc.methods.least_squares.start import ModeStart
 from coreset_mcmc.methods.least_squares.state import Phase
 from coreset_mcmc.posterior.at_positions import sums_task
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
+from coreset_mcmc.posterior.gaussian_term import no_term
 from coreset_mcmc.posterior.problem import Problem
 
 Ahead = tuple[int | None, Callable[[], None]]
@@ -33,7 +35,7 @@ def programs_ahead(method: Any, start: ModeStart, rounds: Rounds, problem: Probl
     derivatives = trace_summed(posterior_of(problem).row_derivatives, block_rows, padded, (flat,))
     yield method.first_phase(problem), compiler(derivatives)
     size, scores = problem.data.size, start.scores_task(problem)
-    if scores.with_influence or scores.with_remainder:
+    if scores.is_needed:
         draws, displacements = (
             np.zeros((count, flat.size)) for count in (num_influence_draws(size), num_remainder_draws(size))
         )
@@ -48,10 +50,13 @@ def _of_rounds(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) 
 
     window = jax.tree.map(lambda leaf: like(leaf, rounds.num_draws), problem.initial_positions)
     taylor = start.no_taylor(problem) if method.samples_rows(problem) else None
-    yield Phase.ROUNDS, compiler(trace_measure(problem.model, taylor, window, problem.rows))
-    yield Phase.ROUNDS, compiler(trace_solve(2 * rounds.num_draws, problem.coreset_size))
+    num_coordinates = dimension(problem.position)
+    centre = np.zeros(num_coordinates) if start.gaussian_term else None
+    yield Phase.ROUNDS, compiler(trace_measure(problem.model, taylor, centre, window, problem.rows))
     positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: rounds.num_chains], problem.initial_positions)
-    target, scale = problem.target(np.zeros(problem.coreset_size)), np.eye(dimension(problem.position))
+    target, scale = problem.target(np.zeros(problem.coreset_size)), np.eye(num_coordinates)
+    if start.gaussian_term:
+        target = replace(target, term=no_term(num_coordinates))
     yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(jax.random.key(0), target, positions, scale))
     sums = sums_task(problem.model, jax.tree.map(lambda leaf: np.asarray(leaf)[:1], positions), problem.position)
     program: Any = sums.program

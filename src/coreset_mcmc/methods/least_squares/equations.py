@@ -8,6 +8,9 @@ log-likelihoods of the M coreset rows on the left and the sum over all N rows of
 centred over draws. The weights of an exact coreset satisfy it wherever theta_j is. J draws of one coreset posterior,
 and their equations L w = T, are a *window*. The sums T cost a pass over the data for each draw, or over a sample of the
 rows where control variates are good enough.
+
+Beside a Gaussian term (:mod:`coreset_mcmc.methods.least_squares.expansion`) both sides are what an expansion to second
+order leaves of them: remainders of the rows on the left, of the sum on the right. All else is the same.
 """
 
 from __future__ import annotations
@@ -19,12 +22,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.compilation import quick_compilation
-from coreset_mcmc.core.trees import num_positions
+from coreset_mcmc.core.trees import flat_positions, flattened, num_positions
 from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.methods.least_squares.curvature import RowCurvature, solve_within
+from coreset_mcmc.methods.least_squares.expansion import Expansion
 from coreset_mcmc.methods.least_squares.nonnegative import Solution, nonnegative_ridge
-from coreset_mcmc.methods.least_squares.taylor import TaylorSums
+from coreset_mcmc.methods.least_squares.taylor import TaylorSums, row_remainders
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.at_positions import summed_differences
@@ -51,20 +57,25 @@ class Measured(NamedTuple):
     num_evaluations: int
 
 
-def _values(model: Model, positions: Position, rows: Batch) -> jax.Array:
-    return centred(log_likelihood_matrix(model, positions, rows))
+def row_values(model: Model, centre: jax.Array | None, positions: Position, rows: Batch) -> jax.Array:
+    """What rows (B) say at positions (K): log-likelihoods, or what expansions at the centre leave; (K, B), centred."""
+    if centre is None:
+        return centred(log_likelihood_matrix(model, positions, rows))
+    unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], positions))[1]
+    return centred(row_remainders(model, unravel, centre, rows, flattened(positions) - centre))
 
 
 def _values_and_sums(
-    model: Model, taylor: TaylorSums, positions: Position, rows: Batch
+    model: Model, taylor: TaylorSums, centre: jax.Array | None, positions: Position, rows: Batch
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     sums = taylor.sums(model, positions)
-    return centred(log_likelihood_matrix(model, positions, rows)), sums.total, 0.5 * jnp.mean(sums.variance)
+    return row_values(model, centre, positions, rows), sums.total, 0.5 * jnp.mean(sums.variance)
 
 
-def values_at(model: Model, positions: Position, rows: Batch) -> np.ndarray:
-    """Log-likelihoods (J, M) of a few rows, centred over the positions."""
-    return np.asarray(_compiled(_values, 0)(model, positions, rows))
+def values_at(model: Model, expansion: Expansion | None, positions: Position, rows: Batch) -> np.ndarray:
+    """:func:`row_values` of a few rows, compiled and on the host."""
+    centre = None if expansion is None else expansion.centre
+    return np.asarray(_compiled(row_values, 0)(model, centre, positions, rows))
 
 
 @cache
@@ -73,33 +84,46 @@ def _compiled(function: Callable[..., Any], *static: int) -> Any:
     return jax.jit(function, static_argnums=static, compiler_options=quick_compilation(1) or None)
 
 
-def trace_measure(model: Model, taylor: TaylorSums | None, positions: Position, rows: Batch) -> Any:
+def trace_measure(
+    model: Model, taylor: TaylorSums | None, centre: np.ndarray | None, positions: Position, rows: Batch
+) -> Any:
     """The program that :func:`measure` needs, traced."""
     if taylor is None:
-        return _compiled(_values, 0).trace(model, positions, rows)
-    return _compiled(_values_and_sums, 0).trace(model, taylor, positions, rows)
+        return _compiled(row_values, 0).trace(model, centre, positions, rows)
+    return _compiled(_values_and_sums, 0).trace(model, taylor, centre, positions, rows)
 
 
 def measure(
-    problem: Problem, taylor: TaylorSums | None, positions: Position, tolerated: Callable[[Window], float]
+    problem: Problem,
+    taylor: TaylorSums | None,
+    expansion: Expansion | None,
+    positions: Position,
+    tolerated: Callable[[Window], float],
 ) -> Measured:
     """A window at these positions: sums from a sample if its noise is tolerated, by a pass over all rows otherwise.
 
     ``tolerated(window)`` is the noise in nats that may stay; without ``taylor`` there is no sample.
     """
     num_draws, num_evaluations = num_positions(positions), 0
+    known = 0.0 if expansion is None else expansion.quadratic(flat_positions(positions))
     if taylor is None:
-        values = values_at(problem.model, positions, problem.rows)
+        values = values_at(problem.model, expansion, positions, problem.rows)
     else:
-        made = _compiled(_values_and_sums, 0)(problem.model, taylor, positions, problem.rows)
+        centre = None if expansion is None else expansion.centre
+        made = _compiled(_values_and_sums, 0)(problem.model, taylor, centre, positions, problem.rows)
         values, totals, noise = (np.asarray(part) for part in made)
+        totals = _centred(totals - known)
         num_evaluations = values.size + taylor.num_evaluations(num_draws)
         if noise <= tolerated(Window(values, totals)):
             return Measured(Window(values, totals), float(noise), num_evaluations)
-    totals = summed_differences(problem.passes, problem.model, positions, "sums over all rows")
-    with np.errstate(invalid="ignore"):
-        totals = totals - totals.mean()
+    totals = _centred(summed_differences(problem.passes, problem.model, positions, "sums over all rows") - known)
     return Measured(Window(values, totals), 0.0, num_evaluations + values.size + num_draws * problem.data.size)
+
+
+def _centred(totals: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        result: np.ndarray = totals - totals.mean()
+    return result
 
 
 def half_variance(window: Window, weights: np.ndarray) -> float:
@@ -108,22 +132,18 @@ def half_variance(window: Window, weights: np.ndarray) -> float:
         return float(0.5 * np.var(window.totals - window.values @ weights, ddof=1))
 
 
-def _solve(window: Window, best_weights: jax.Array, damping: jax.Array) -> Solution:
-    solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
-    is_good = jnp.all(jnp.isfinite(solved.weights))
-    return Solution(jnp.where(is_good, solved.weights, best_weights), jnp.minimum(solved.ridge, MOST_DAMPING))
+def solve(window: Window, best_weights: np.ndarray, damping: float, curvature: RowCurvature | None = None) -> Solution:
+    """The weights to be tried next, not too far from the best; those themselves if there is no solution.
 
-
-def solve(window: Window, best_weights: np.ndarray, damping: float) -> Solution:
-    """The weights to be tried next, not too far from the best; those themselves if there is no solution."""
-    solution: Solution = jax.tree.map(np.asarray, _compiled(_solve)(window, best_weights, np.float64(damping)))
-    return solution
-
-
-def trace_solve(num_equations: int, coreset_size: int) -> Any:
-    """The program that :func:`solve` needs, traced."""
-    window = Window(np.zeros((num_equations, coreset_size)), np.zeros(num_equations))
-    return _compiled(_solve).trace(window, np.zeros(coreset_size), np.float64(1.0))
+    Beside a Gaussian term rows may not curve more than all rows do, which ``curvature`` knows.
+    """
+    with np.errstate(all="ignore"):
+        if curvature is None:
+            solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
+        else:
+            solved = solve_within(window.values, window.totals, best_weights, damping, curvature)
+    is_good = bool(np.all(np.isfinite(solved.weights)))
+    return Solution(solved.weights if is_good else best_weights, min(solved.ridge, MOST_DAMPING))
 
 
 def relative_change(new: np.ndarray, old: np.ndarray) -> float:

@@ -15,7 +15,7 @@ such as the one outcome of a small group.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -25,16 +25,32 @@ import numpy as np
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.one_pass_sample import places_by_score
-from coreset_mcmc.methods.least_squares.equations import Window, along, relative_change, solve, values_at
-from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, in_phase, nothing_learned
-from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
+from coreset_mcmc.data.rows import Resident
+from coreset_mcmc.methods.least_squares.equations import (
+    Window,
+    along,
+    relative_change,
+    row_values,
+    solve,
+    values_at,
+)
+from coreset_mcmc.methods.least_squares.state import (
+    LeastSquaresState,
+    Phase,
+    Stepped,
+    curvature_of,
+    in_phase,
+    known_expansion,
+    nothing_learned,
+)
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 
 NUM_EXCHANGE_DRAWS = 128
 """Draws behind the covariances; each costs an evaluation of every candidate.
 
-Candidates are the rows of the resident sample: all rows if they are few.
+Candidates are the rows of the resident sample: all rows if they are few; beside a Gaussian term those of the sample
+behind control variates.
 """
 
 MOST_EXCHANGED = 0.25
@@ -43,13 +59,15 @@ MOST_EXCHANGED = 0.25
 
 @dataclass(frozen=True)
 class _Missed:
-    """The score (B,) of rows of a block, given draws and what the window leaves there."""
+    """The score (B,) of rows of a block, given draws, what the window leaves there and the centre of expansions."""
 
     model: Model
 
-    def __call__(self, batch: Batch, weights: jax.Array, draws: Position, residual: jax.Array) -> jax.Array:
+    def __call__(
+        self, batch: Batch, weights: jax.Array, draws: Position, residual: jax.Array, centre: jax.Array | None
+    ) -> jax.Array:
         del weights
-        values = centred(log_likelihood_matrix(self.model, draws, batch))
+        values = row_values(self.model, centre, draws, batch)
         covariance = jnp.maximum(residual @ values / residual.size, 0.0)
         return covariance**2 / jnp.sqrt(jnp.mean(values**2, axis=0))
 
@@ -59,8 +77,9 @@ def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_secon
 
     ``is_second`` (J,) marks the draws of the window that may come from another posterior than the rest.
     """
-    made = exchange_rows(key, problem, state.best_weights, state.best_window, state.best_draws, is_second)
-    solved = solve(made.window, state.best_weights, float(state.damping))
+    made = exchange_rows(key, problem, state, is_second)
+    exchanged = replace(problem, indices=made.indices, rows=made.rows)
+    solved = solve(made.window, state.best_weights, float(state.damping), curvature_of(state, exchanged))
     moved = in_phase(state, Phase.ROUNDS)._replace(
         indices=made.indices,
         rows=made.rows,
@@ -82,22 +101,29 @@ class Exchanged(NamedTuple):
     num_evaluations: int
 
 
-def exchange_rows(
-    key: Key, problem: Problem, weights: np.ndarray, window: Window, positions: Position, is_second: np.ndarray
-) -> Exchanged:
+def candidates_for(state: LeastSquaresState, problem: Problem) -> Resident:
+    """Rows that may come in: beside a Gaussian term those with large remainders, if a sample of them is known."""
+    if known_expansion(state) is not None and state.taylor is not None:
+        return Resident(np.asarray(state.taylor.indices), state.taylor.rows)
+    return problem.passes.resident
+
+
+def exchange_rows(key: Key, problem: Problem, state: LeastSquaresState, is_second: np.ndarray) -> Exchanged:
     """Replace rows of weight zero.
 
-    ``positions`` (J, ...) are the draws behind the window. They may come from two posteriors, those with ``is_second``
-    (J,) from the second, so both sides of the equations are centred within each.
+    The draws behind the best window may come from two posteriors, those with ``is_second`` (J,) from the second, so
+    both sides of the equations are centred within each.
     """
-    window = Window(*(centred_within(is_second, side, window) for side in window))
-    resident, indices = problem.passes.resident, np.asarray(problem.indices)
+    weights, positions, expansion = state.best_weights, state.best_draws, known_expansion(state)
+    window = Window(*(centred_within(is_second, side, state.best_window) for side in state.best_window))
+    resident, indices = candidates_for(state, problem), np.asarray(problem.indices)
     num_draws, num_candidates = window.totals.shape[0], len(resident.indices)
     places = np.linspace(0, num_draws - 1, min(num_draws, NUM_EXCHANGE_DRAWS)).astype(np.int32)
     some = jax.tree.map(lambda leaf: np.asarray(leaf)[places], positions)
     residual = (window.totals - window.values @ weights)[places]
     few = problem.passes.weighted(resident.rows, np.ones(num_candidates))
-    found = few.values(_Missed(problem.model), some, residual, description="looking for rows")
+    centre = None if expansion is None else expansion.centre
+    found = few.values(_Missed(problem.model), some, residual, centre, description="looking for rows")
     count = min(max(int(MOST_EXCHANGED * problem.coreset_size), 1), num_candidates)
     wanted = places_by_score(np.concatenate(list(found)), count, seed=int(generator_of(key).integers(2**63)))
     source = _replaced(indices, weights == 0, resident.indices[wanted], wanted)
@@ -107,7 +133,7 @@ def exchange_rows(
         return np.where(along(is_new, np.asarray(old)), np.asarray(new)[source], np.asarray(old))
 
     rows = jax.tree.map(proposed, problem.rows, resident.rows)
-    values = centred_within(is_second, values_at(problem.model, positions, rows), window)
+    values = centred_within(is_second, values_at(problem.model, expansion, positions, rows), window)
     is_good = is_new & np.all(np.isfinite(values), axis=0)
     return Exchanged(
         indices=np.where(is_good, resident.indices[source], indices),

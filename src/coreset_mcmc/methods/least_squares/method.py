@@ -57,14 +57,22 @@ from coreset_mcmc.methods.least_squares.ahead import programs_ahead
 from coreset_mcmc.methods.least_squares.drawing import kernel_or_slices
 from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
 from coreset_mcmc.methods.least_squares.exchange import exchange_step
+from coreset_mcmc.methods.least_squares.expansion import unknown_expansion
 from coreset_mcmc.methods.least_squares.judgement import FIRST_DAMPING, NUM_SHAPING_ROUNDS
 from coreset_mcmc.methods.least_squares.rounds import Rounds
 from coreset_mcmc.methods.least_squares.start import ModeStart
-from coreset_mcmc.methods.least_squares.state import LeastSquaresInfo, LeastSquaresState, Phase, Stepped
+from coreset_mcmc.methods.least_squares.state import (
+    LeastSquaresInfo,
+    LeastSquaresState,
+    Phase,
+    Stepped,
+    known_expansion,
+)
 from coreset_mcmc.methods.sampling import frozen_problem, sample_coreset
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.posterior.by_passes import flat_position
+from coreset_mcmc.posterior.gaussian_term import no_term
 from coreset_mcmc.posterior.problem import Problem
 
 FEWEST_DRAWS, MOST_DRAWS = 400, 800
@@ -91,6 +99,9 @@ class LeastSquares(MovesByKernel):
         max_newton_steps: after so many without a mode, go on without.
         subsample_size: rows behind control variates, which a hot start with four times as many rows or more uses
             instead of all of them where their error allows; ``None`` for all rows always.
+        gaussian_term: whether a Gaussian term carries the gradient and the Hessian of all rows, which the search for
+            the mode finds, so that the rows of the coreset explain only what these leave. ``None`` is "where few rows
+            stand against many parameters, and a mode is found". It needs a hot start.
         chooses_rows: whether a hot start chooses the rows of the coreset by their influence, in place of those of the
             problem. ``fit`` sets it to False for rows that its user has selected.
     """
@@ -104,6 +115,7 @@ class LeastSquares(MovesByKernel):
     discard: float = static(default=0.2)
     max_newton_steps: int = 50
     subsample_size: int | None = static(default=16_384)
+    gaussian_term: bool | None = static(default=None)
     chooses_rows: bool = static(default=True)
 
     name = "least-squares"
@@ -154,6 +166,10 @@ class LeastSquares(MovesByKernel):
         """Whether there are so many rows that control variates pay."""
         return self.starts_hot(problem) and self._mode_start.samples_rows(problem)
 
+    def has_term(self, problem: Problem) -> bool:
+        """Whether a Gaussian term is tried."""
+        return bool(self.gaussian_term) and self.starts_hot(problem)
+
     def first_phase(self, problem: Problem) -> int:
         """Where training begins; a hot start goes on cold only if it finds no mode or trajectories fail."""
         if not self.starts_hot(problem):
@@ -175,6 +191,7 @@ class LeastSquares(MovesByKernel):
             num_drawn=np.zeros((), np.int32),
             search=self._mode_start.search.begin(flat_position(problem.position)) if starts_hot else None,
             taylor=self._mode_start.no_taylor(problem) if self.samples_rows(problem) else None,
+            expansion=unknown_expansion(dimension(problem.position)) if self.has_term(problem) else None,
             indices=np.asarray(problem.indices, np.int64),
             rows=jax.tree.map(np.asarray, problem.rows),
             weights=weights,
@@ -226,6 +243,7 @@ class LeastSquares(MovesByKernel):
             self.num_rounds,
             self.tolerance,
             self.chooses_rows,
+            self._mode_start.widening(dimension(problem.position)),
         )
 
     def phase_of(self, state: LeastSquaresState) -> int:
@@ -244,6 +262,9 @@ class LeastSquares(MovesByKernel):
         problem = replace(problem, indices=state.indices, rows=state.rows)
         problem.passes.remember(state.indices, state.rows)
         coreset = SelectedRows(np.asarray(state.indices), np.asarray(state.best_weights))
+        expansion = known_expansion(state)
+        if expansion is not None:
+            coreset = coreset._replace(term=expansion.term(problem, state.rows, state.best_weights))
         if kernel is None and self.samples_by_trajectories(problem):
             return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)
         chosen = kernel or kernel_or_slices(self.kernel, jnp.asarray(state.scale))
@@ -253,7 +274,8 @@ class LeastSquares(MovesByKernel):
         """A sampler like the one that :meth:`finish` hands over, in all but its numbers."""
         if not self.samples_by_trajectories(problem):
             return None
-        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights))
+        term = no_term(dimension(problem.position)) if self.has_term(problem) else None
+        coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights), term)
         scale = np.eye(dimension(problem.position))
         return self._by_trajectories(problem, coreset, problem.initial_positions, scale, num_chains)
 
@@ -265,4 +287,6 @@ class LeastSquares(MovesByKernel):
 
     @property
     def _mode_start(self) -> ModeStart:
-        return ModeStart(self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows)
+        return ModeStart(
+            self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows, bool(self.gaussian_term)
+        )

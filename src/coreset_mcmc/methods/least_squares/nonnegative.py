@@ -1,23 +1,23 @@
-"""Ridge regression with non-negative coefficients, by block pivoting (Judice and Pires 1994; Kim and Park 2011).
+"""Ridge regression with non-negative coefficients and soft upper limits, by block pivoting.
 
-    minimise  |A w - b|^2 / J + ridge |s (w - anchor)|^2   over  w >= 0,
+    minimise  |A w - b|^2 / J + ridge |s (w - anchor)|^2 + stiffness |(C w - 1)_+|^2   over  w >= 0,
 
 A (J, M), b (J,), with s_m the root mean square of column m, so that ``ridge`` is a pure number: the same damping
-relative to the curvature in every coordinate, as Marquardt's. A solution splits the coordinates into those that are
-free and those at zero; each round solves for the free ones and exchanges all that are on the wrong side. With columns
-that nearly depend on each other and a ridge close to rounding such exchanges can go round in circles. The textbook way
-out, one coordinate at a time, then takes hundreds of factorisations; here the ridge grows tenfold instead, which is a
-shorter step of the iteration that asked, and the answer says so. SciPy's ``nnls`` frees one coordinate at a time and
-does not compile: with M = 2 000 and J = 800 it takes eight times as long.
+relative to the curvature in every coordinate, as Marquardt's. Limits C (k, M) are optional. A solution splits the
+coordinates into those that are free and those at zero, and the limits into those that are exceeded and those that are
+kept; each round solves for the free ones and exchanges all that are on the wrong side (Judice and Pires 1994; Kim and
+Park 2011). With columns that nearly depend on each other and a ridge close to rounding such exchanges can go round in
+circles. The textbook way out, one coordinate at a time, then takes hundreds of factorisations; here the ridge grows
+tenfold instead, which is a shorter step of the iteration that asked, and the answer says so. SciPy's ``nnls`` frees one
+coordinate at a time: with M = 2 000 and J = 800 it takes eight times as long.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.scipy.linalg import cho_factor, cho_solve
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 MAX_POOR_EXCHANGES = 5
 """Exchanges in a row that may fail to bring down the number of wrong coordinates."""
@@ -29,69 +29,102 @@ Coordinates are compared with the largest coordinate, slopes with the largest en
 """
 
 
+class Limits(NamedTuple):
+    """Sums C w (k,) that should not exceed one."""
+
+    coefficients: np.ndarray
+    """C (k, M)."""
+    stiffness: float
+    """What an excess of one costs."""
+
+
 class Solution(NamedTuple):
     """Weights, and the ridge of the problem that they solve."""
 
-    weights: Any
-    """(M,): the minimiser, or an approximation to it if ``max_iterations`` ended the search."""
-    ridge: Any
+    weights: np.ndarray
+    """(M,): the minimiser, or an approximation to it if ``max_iterations`` ended the search; NaN if there is none."""
+    ridge: float
     """The one asked for, or a larger one if exchanges went round in circles."""
 
 
-class _Pivoting(NamedTuple):
-    is_free: jax.Array
-    point: jax.Array
-    ridge: jax.Array
-    fewest_wrong: jax.Array
-    num_poor: jax.Array
-    iteration: jax.Array
-    is_over: jax.Array
+class _Quadratic(NamedTuple):
+    """The problem in coordinates whose columns have a root mean square of one."""
+
+    gram: np.ndarray
+    target: np.ndarray
+    start: np.ndarray
+    limits: np.ndarray
+    stiffness: float
+
+    def solve(self, is_free: np.ndarray, is_exceeded: np.ndarray, ridge: float) -> np.ndarray:
+        """The minimiser with the other coordinates at zero and only the exceeded limits at work."""
+        free = np.flatnonzero(is_free)
+        point = np.zeros(len(is_free))
+        if not len(free):
+            return point
+        limits = self.limits[np.ix_(np.flatnonzero(is_exceeded), free)]
+        curvature = self.gram[np.ix_(free, free)] + self.stiffness * limits.T @ limits
+        curvature[np.diag_indices(len(free))] += ridge
+        pull = (self.target + ridge * self.start)[free] + self.stiffness * limits.sum(axis=0)
+        point[free] = cho_solve(cho_factor(curvature, overwrite_a=True, check_finite=False), pull, check_finite=False)
+        return point
+
+    def wrong_sides(
+        self, point: np.ndarray, is_free: np.ndarray, is_exceeded: np.ndarray, ridge: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates and limits that are on the wrong side of what was assumed of them."""
+        excess = self.limits @ point - 1.0
+        active = np.where(is_exceeded, excess, 0.0)
+        pull = self.target + ridge * self.start
+        slope = self.gram @ point + ridge * point - pull + self.stiffness * active @ self.limits
+        is_negative = is_free & (point < -ROUNDING * np.abs(point).max(initial=0.0))
+        is_wrong = is_negative | (~is_free & (slope < -ROUNDING * np.abs(pull).max(initial=0.0)))
+        return is_wrong, is_exceeded ^ (excess > ROUNDING)
 
 
 def nonnegative_ridge(
-    matrix: jax.Array, response: jax.Array, anchor: jax.Array, ridge: jax.Array | float, *, max_iterations: int = 200
+    matrix: np.ndarray,
+    response: np.ndarray,
+    anchor: np.ndarray,
+    ridge: float,
+    limits: Limits | None = None,
+    *,
+    max_iterations: int = 200,
 ) -> Solution:
     """The minimiser for ``ridge``, which must be positive, or for a larger one."""
     num_rows, num_columns = matrix.shape
-    scale = jnp.sqrt(jnp.mean(matrix**2, axis=0))
-    scale = jnp.where(scale > 0, scale, 1.0)
+    scale = np.sqrt(np.mean(matrix**2, axis=0))
+    scale = np.where(scale > 0, scale, 1.0)
     scaled = matrix / scale
-    target, start = response @ scaled / num_rows, anchor * scale
-    gram = scaled.T @ scaled / num_rows
-
-    def solve_free(is_free: jax.Array, ridge: jax.Array, pull: jax.Array) -> jax.Array:
-        """(A_F' A_F / J + ridge I)^-1 pull_F; a unit diagonal stands in for the coordinates at zero."""
-        free = is_free.astype(pull.dtype)
-        curvature = gram * free[:, None] * free + jnp.diag(ridge * free + (1.0 - free))
-        return cho_solve(cho_factor(curvature), free * pull)
-
-    def exchange(state: _Pivoting) -> _Pivoting:
-        pull = target + state.ridge * start
-        point = solve_free(state.is_free, state.ridge, pull)
-        slope = gram @ point + state.ridge * point - pull
-        is_negative = state.is_free & (point < -ROUNDING * jnp.max(jnp.abs(point)))
-        is_wrong = is_negative | (~state.is_free & (slope < -ROUNDING * jnp.max(jnp.abs(pull))))
-        num_wrong = jnp.sum(is_wrong)
-        num_poor = jnp.where(num_wrong < state.fewest_wrong, 0, state.num_poor + 1)
-        goes_round = num_poor > MAX_POOR_EXCHANGES
-        return _Pivoting(
-            is_free=state.is_free ^ is_wrong,
-            point=point,
-            ridge=jnp.where(goes_round, 10.0 * state.ridge, state.ridge),
-            fewest_wrong=jnp.where(goes_round, num_columns + 1, jnp.minimum(num_wrong, state.fewest_wrong)),
-            num_poor=jnp.where(goes_round, 0, num_poor),
-            iteration=state.iteration + 1,
-            is_over=num_wrong == 0,
-        )
-
-    first = _Pivoting(
-        is_free=anchor > 0,
-        point=start,
-        ridge=jnp.asarray(ridge, gram.dtype),
-        fewest_wrong=jnp.asarray(num_columns + 1),
-        num_poor=jnp.zeros((), jnp.int32),
-        iteration=jnp.zeros((), jnp.int32),
-        is_over=jnp.array(False),
+    bounds = np.zeros((0, num_columns)) if limits is None else limits.coefficients / scale
+    quadratic = _Quadratic(
+        gram=scaled.T @ scaled / num_rows,
+        target=response @ scaled / num_rows,
+        start=anchor * scale,
+        limits=bounds,
+        stiffness=0.0 if limits is None else limits.stiffness,
     )
-    end = jax.lax.while_loop(lambda state: ~state.is_over & (state.iteration < max_iterations), exchange, first)
-    return Solution(jnp.maximum(end.point, 0.0) / scale, end.ridge)
+    try:
+        point, ridge = _pivot(quadratic, anchor > 0, float(ridge), max_iterations)
+    except LinAlgError:
+        point = np.full(num_columns, np.nan)
+    return Solution(np.maximum(point, 0.0) / scale, ridge)
+
+
+def _pivot(quadratic: _Quadratic, is_free: np.ndarray, ridge: float, max_iterations: int) -> tuple[np.ndarray, float]:
+    """Exchange until nothing is on the wrong side."""
+    is_exceeded = quadratic.limits @ quadratic.start > 1.0
+    most = is_free.size + is_exceeded.size + 1
+    fewest_wrong, num_poor, point = most, 0, quadratic.start
+    for _ in range(max_iterations):
+        point = quadratic.solve(is_free, is_exceeded, ridge)
+        is_wrong, is_misjudged = quadratic.wrong_sides(point, is_free, is_exceeded, ridge)
+        num_wrong = int(is_wrong.sum() + is_misjudged.sum())
+        if num_wrong == 0:
+            break
+        num_poor = 0 if num_wrong < fewest_wrong else num_poor + 1
+        fewest_wrong = min(fewest_wrong, num_wrong)
+        if num_poor > MAX_POOR_EXCHANGES:
+            ridge, fewest_wrong, num_poor = 10.0 * ridge, most, 0
+        is_free, is_exceeded = is_free ^ is_wrong, is_exceeded ^ is_misjudged
+    return point, ridge

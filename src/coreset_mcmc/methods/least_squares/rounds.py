@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -26,13 +26,15 @@ from coreset_mcmc.methods.least_squares.equations import (
     without_nonfinite,
 )
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
-from coreset_mcmc.methods.least_squares.start import WIDENING, positions_of
+from coreset_mcmc.methods.least_squares.start import positions_of
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
     LeastSquaresState,
     Phase,
     Stepped,
+    curvature_of,
     in_phase,
+    known_expansion,
     nothing_learned,
 )
 from coreset_mcmc.posterior.newton import approximation_at
@@ -71,6 +73,8 @@ class Rounds:
     num_rounds: Any
     tolerance: Any
     chooses_rows: bool
+    widening: float
+    """Of the draws of the first window."""
 
     def drawing(self, phase: int) -> WindowDrawing:
         """How chains move in a phase."""
@@ -94,12 +98,14 @@ class Rounds:
             may_exchange=phase == Phase.ROUNDS and self.chooses_rows and problem.coreset_size < problem.data.size,
         )
         window = without_nonfinite(measured.window)
-        weights, damping = next_weights(state, judgement, window)
+        weights, damping = next_weights(state, judgement, window, problem)
         moved = self._advanced(phase, state, drawn, window, judgement, weights, damping)
         return moved, self._info(state, moved, measured, judgement, num_drawn)
 
     def _from_chains(self, key: Key, state: LeastSquaresState, problem: Problem) -> _Drawn:
-        target = problem.target(state.weights)
+        target, expansion = problem.target(state.weights), known_expansion(state)
+        if expansion is not None:
+            target = replace(target, term=expansion.term(problem, problem.rows, state.weights))
         made = self.drawing(int(state.phase)).draw(key, target, state.best_positions, state.scale)
         num_evaluations = int(made.num_evaluations) + self.num_chains
         return _Drawn(made.positions, made.chains.position, float(made.acceptance_rate), num_evaluations)
@@ -108,7 +114,7 @@ class Rounds:
         """The widened Laplace approximation."""
         assert state.search is not None
         noise = generator_of(key).normal(size=(self.num_draws, state.scale.shape[0]))
-        flat = approximation_at(state.search).draws(WIDENING * noise)
+        flat = approximation_at(state.search).draws(self.widening * noise)
         return _Drawn(positions_of(problem.position, flat), state.best_positions, 1.0, 0)
 
     def _measured(self, phase: int, positions: Position, state: LeastSquaresState, problem: Problem) -> Measured:
@@ -119,7 +125,8 @@ class Rounds:
                 return FIRST_TOLERATED_NOISE
             return float(TOLERATED_NOISE * max(half_variance(window, state.weights), self.tolerance))
 
-        return measure(problem, state.taylor if phase == Phase.ROUNDS else None, positions, tolerated)
+        taylor = state.taylor if phase == Phase.ROUNDS else None
+        return measure(problem, taylor, known_expansion(state), positions, tolerated)
 
     def _advanced(
         self,
@@ -134,7 +141,7 @@ class Rounds:
         """The state after the round: what was best, and what is tried next."""
         is_renewed = self._is_renewed(phase, state, judgement)
         scale = state.scale
-        if self.kernel is None and judgement.is_best:
+        if self.kernel is None and judgement.is_best and known_expansion(state) is None:
             scale = shrunk_factor_on_host(drawn.positions)
         phase_after = Phase.EXCHANGE if judgement.is_exchanging else _next_phase(phase, state)
         return in_phase(state, phase_after)._replace(
@@ -185,12 +192,14 @@ class Rounds:
         )
 
 
-def next_weights(state: LeastSquaresState, judgement: Judgement, window: Window) -> tuple[np.ndarray, float]:
+def next_weights(
+    state: LeastSquaresState, judgement: Judgement, window: Window, problem: Problem
+) -> tuple[np.ndarray, float]:
     """Solve the equations of the best window and the new one together, or try the best weights again."""
     if not judgement.is_solving:
         return judgement.best_weights, judgement.damping
     both = Window(*(np.concatenate(pair) for pair in zip(state.best_window, window, strict=True)))
-    solution = solve(both, judgement.best_weights, judgement.damping)
+    solution = solve(both, judgement.best_weights, judgement.damping, curvature_of(state, problem))
     return solution.weights, float(solution.ridge)
 
 

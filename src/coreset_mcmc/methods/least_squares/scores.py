@@ -6,7 +6,8 @@ draws of the Laplace approximation. Rows that are drawn by it, and weighted by t
 unbiased log-likelihood (the sensitivities of Campbell and Broderick 2019).
 
 *Remainder.* The root mean square of what the expansion of l_n to second order at the mode leaves: rows drawn by it
-stand behind the control variates of :mod:`coreset_mcmc.methods.least_squares.taylor`.
+stand behind the control variates of :mod:`coreset_mcmc.methods.least_squares.taylor`, and make the coreset beside a
+Gaussian term, where remainders are all that its rows have to explain.
 """
 
 from __future__ import annotations
@@ -38,28 +39,43 @@ def num_remainder_draws(size: int) -> int:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores (B,) of a block that are asked for, influence first."""
+    """The scores (B,) of a block that are asked for: of a coreset, then of a sample behind control variates."""
 
     model: Model
     unravel: Unravel
-    with_influence: bool
-    with_remainder: bool
+    of_coreset: bool
+    of_sample: bool
+    explains_remainders: bool
+    """Whether the rows of the coreset stand beside a Gaussian term, so that their remainders are what counts."""
 
     def __call__(
         self, batch: Batch, weights: jax.Array, draws: jax.Array, centre: jax.Array, displacements: jax.Array
     ) -> tuple[jax.Array, ...]:
         del weights
         scores = []
-        if self.with_influence:
+        if self._wants_influence:
             scores.append(_spread(centred(log_likelihood_matrix(self.model, jax.vmap(self.unravel)(draws), batch))))
-        if self.with_remainder:
-            scores.append(_spread(row_remainders(self.model, self.unravel, centre, batch, displacements)))
+        if self._num_remainders:
+            remainder = _spread(row_remainders(self.model, self.unravel, centre, batch, displacements))
+            scores += [remainder] * self._num_remainders
         return tuple(scores)
+
+    @property
+    def is_needed(self) -> bool:
+        return self.of_coreset or self.of_sample
+
+    @property
+    def _wants_influence(self) -> bool:
+        return self.of_coreset and not self.explains_remainders
+
+    @property
+    def _num_remainders(self) -> int:
+        return int(self.of_sample) + int(self.of_coreset and self.explains_remainders)
 
     def num_evaluations(self, size: int, num_sampled: int) -> int:
         """What both cost for so many rows, and for those that tell the scale beforehand, unless that is all of them."""
-        count = num_influence_draws(size) if self.with_influence else 0
-        if self.with_remainder:
+        count = num_influence_draws(size) if self._wants_influence else 0
+        if self._num_remainders:
             count += EVALUATIONS_PER_REMAINDER * num_remainder_draws(size)
         return count * (size + num_sampled if num_sampled < size else size)
 

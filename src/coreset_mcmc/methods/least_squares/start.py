@@ -20,8 +20,17 @@ from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
+from coreset_mcmc.methods.least_squares.curvature import RowCurvature
+from coreset_mcmc.methods.least_squares.expansion import expansion_at
 from coreset_mcmc.methods.least_squares.scores import Scores, num_influence_draws, num_remainder_draws
-from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, in_phase, nothing_learned
+from coreset_mcmc.methods.least_squares.state import (
+    LeastSquaresState,
+    Phase,
+    Stepped,
+    in_phase,
+    known_expansion,
+    nothing_learned,
+)
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
@@ -29,6 +38,9 @@ from coreset_mcmc.posterior.problem import Problem
 
 WIDENING = 1.5
 """Standard deviations of the draws of the first window, in those of the Laplace approximation."""
+
+THICK_SHELL = 10
+"""Dimensions up to which the shell is thick enough for all of it."""
 
 SMALL_DATA = 4
 """Control variates are used from this many times the rows of their sample, and so is the mode of a sample."""
@@ -48,6 +60,7 @@ class ModeStart:
     max_newton_steps: Any
     subsample_size: int | None
     chooses_rows: bool
+    gaussian_term: bool
 
     @property
     def search(self) -> NewtonSearch:
@@ -98,10 +111,17 @@ class ModeStart:
         assert self.subsample_size is not None
         flat, count = flat_position(problem.position), self.subsample_size
         rows = jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape[1:]), leaf.dtype), problem.passes.types(count))
-        return TaylorSums(flat, np.zeros_like(flat), np.zeros((flat.size, flat.size)), rows, np.ones(count))
+        indices, nothing = np.zeros(count, np.int64), np.zeros((flat.size, flat.size))
+        return TaylorSums(flat, np.zeros_like(flat), nothing, indices, rows, np.ones(count))
 
     def scores_task(self, problem: Problem) -> Scores:
-        return Scores(problem.model, posterior_of(problem).unravel, self.chooses_rows, self.samples_rows(problem))
+        unravel = posterior_of(problem).unravel
+        return Scores(problem.model, unravel, self.chooses_rows, self.samples_rows(problem), self.gaussian_term)
+
+    def widening(self, num_coordinates: int) -> float:
+        """Of draws from the Gaussian: beside a Gaussian term little where the mass of many dimensions is a thin shell."""
+        excess = WIDENING - 1.0
+        return 1.0 + excess * min(1.0, THICK_SHELL / num_coordinates) if self.gaussian_term else WIDENING
 
     def scores_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """Starts, shape, rows and control variates, once the search has converged."""
@@ -115,31 +135,50 @@ class ModeStart:
             scale=np.asarray(gaussian.scale_factor),
             is_first=np.asarray(True),
         )
+        if self.gaussian_term:
+            moved = moved._replace(expansion=expansion_at(problem, state.search))
+        task = self.scores_task(problem)
+        if not task.is_needed:
+            return self._scaled(moved, problem), nothing_learned(moved, np.nan, 0)
+        chosen = iter(self._choose(generator, flat, task, moved, problem))
+        if self.chooses_rows:
+            rows = next(chosen)
+            weights = 1.0 / rows.probabilities
+            moved = moved._replace(indices=rows.indices, rows=rows.rows, weights=weights, best_weights=weights)
+        if self.samples_rows(problem):
+            taylor = taylor_at(problem, state.search.position, state.search.derivatives, next(chosen))
+            moved = moved._replace(taylor=taylor)
+        moved = self._scaled(moved, problem)
+        return moved, nothing_learned(moved, np.nan, task.num_evaluations(size, len(problem.passes.resident.indices)))
+
+    def _choose(
+        self, generator: np.random.Generator, flat: np.ndarray, task: Scores, state: LeastSquaresState, problem: Problem
+    ) -> list[RowSample]:
+        """Rows of the coreset, and of the sample behind control variates, as far as they are asked for."""
+        assert state.search is not None
+        size, num_coordinates = problem.data.size, flat.shape[1]
         counts = [problem.coreset_size] if self.chooses_rows else []
         counts += [self.subsample_size] if self.samples_rows(problem) and self.subsample_size else []
-        if not counts:
-            return moved, nothing_learned(moved, np.nan, 0)
-        centre, task = state.search.position, self.scores_task(problem)
-        widened = WIDENING * generator.normal(size=(num_remainder_draws(size), num_coordinates))
-        resident = problem.passes.resident
-        samples = sample_by_scores(
+        centre, gaussian = state.search.position, approximation_at(state.search)
+        noise = self.widening(num_coordinates) * generator.normal(size=(num_remainder_draws(size), num_coordinates))
+        return sample_by_scores(
             problem.passes,
             task,
-            (flat[: num_influence_draws(size)], centre, gaussian.draws(widened) - centre),
+            (flat[: num_influence_draws(size)], centre, gaussian.draws(noise) - centre),
             counts,
             seed=int(generator.integers(2**63)),
-            uniform_rows=resident.rows,
+            uniform_rows=problem.passes.resident.rows,
             description="choosing rows",
         )
-        if self.chooses_rows:
-            chosen = samples[0]
-            weights = 1.0 / chosen.probabilities
-            moved = moved._replace(indices=chosen.indices, rows=chosen.rows, weights=weights, best_weights=weights)
-        if self.samples_rows(problem):
-            moved = moved._replace(
-                taylor=taylor_at(problem, state.search.position, state.search.derivatives, samples[-1])
-            )
-        return moved, nothing_learned(moved, np.nan, task.num_evaluations(size, len(resident.indices)))
+
+    def _scaled(self, state: LeastSquaresState, problem: Problem) -> LeastSquaresState:
+        """Weights that curve no more than all rows, beside a Gaussian term."""
+        expansion = known_expansion(state)
+        if expansion is None:
+            return state
+        own = replace(problem, indices=state.indices, rows=state.rows)
+        weights = RowCurvature(own, expansion).scaled(state.weights)
+        return state._replace(weights=weights, best_weights=weights)
 
 
 def taylor_at(problem: Problem, centre: np.ndarray, full: Any, sample: RowSample) -> TaylorSums:
@@ -150,7 +189,12 @@ def taylor_at(problem: Problem, centre: np.ndarray, full: Any, sample: RowSample
     few = problem.passes.weighted(sample.rows, 1.0 / sample.probabilities)
     own = replace(posterior_of(problem), rows=few).derivatives(centre, "control variates")
     return TaylorSums(
-        centre, full.gradient - own.gradient, full.hessian - own.hessian, sample.rows, sample.probabilities
+        centre=centre,
+        gradient=full.gradient - own.gradient,
+        hessian=full.hessian - own.hessian,
+        indices=sample.indices,
+        rows=sample.rows,
+        probabilities=sample.probabilities,
     )
 
 

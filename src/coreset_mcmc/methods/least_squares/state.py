@@ -7,9 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.methods.least_squares.curvature import RowCurvature
 from coreset_mcmc.methods.least_squares.equations import Window
+from coreset_mcmc.methods.least_squares.expansion import Expansion
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums
 from coreset_mcmc.posterior.newton import NewtonSearchState
+from coreset_mcmc.posterior.problem import Problem
 
 
 class Phase:
@@ -33,6 +36,8 @@ class LeastSquaresState(NamedTuple):
     """The Newton search of a hot start."""
     taylor: TaylorSums | None
     """The control variates, if there are rows enough for them; of no use before the mode is found."""
+    expansion: Expansion | None
+    """Of all rows, if a Gaussian term carries what it knows."""
     indices: np.ndarray
     """Row numbers of the coreset (M,), 64-bit."""
     rows: Batch
@@ -74,6 +79,17 @@ class LeastSquaresInfo(NamedTuple):
 
 Stepped = tuple[LeastSquaresState, LeastSquaresInfo]
 """What every step of training returns."""
+
+
+def known_expansion(state: LeastSquaresState) -> Expansion | None:
+    """What the Gaussian term rests on; None if there is none, or not yet."""
+    return state.expansion if state.expansion is not None and bool(state.expansion.is_known) else None
+
+
+def curvature_of(state: LeastSquaresState, problem: Problem) -> RowCurvature | None:
+    """How much the rows of a problem curve, where a Gaussian term limits that."""
+    expansion = known_expansion(state)
+    return None if expansion is None else RowCurvature(problem, expansion)
 
 
 def in_phase(state: LeastSquaresState, phase: int) -> LeastSquaresState:

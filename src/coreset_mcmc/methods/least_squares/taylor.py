@@ -56,6 +56,8 @@ class TaylorSums:
     """G - G_S (d,)."""
     hessian: jax.Array | np.ndarray
     """H - H_S (d, d)."""
+    indices: jax.Array | np.ndarray
+    """Sorted numbers of the rows (S,)."""
     rows: Batch
     """S rows."""
     probabilities: jax.Array | np.ndarray

@@ -1,0 +1,58 @@
+"""A Gaussian factor of a coreset posterior: b'delta - delta' P delta / 2 with delta = theta - c.
+
+It carries what a few weighted rows need not explain: with b and P such that the gradient and the Hessian of the coreset
+log-likelihood at the centre c equal those of all rows, the rows are left with what an expansion to second order leaves
+of them. P is positive semi-definite, so that the factor never grows without bound except along b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from coreset_mcmc.core.types import Position, pytree
+
+
+@pytree
+@dataclass(frozen=True)
+class GaussianTerm:
+    """Three arrays for the flattened position, whose leaves are in the order of the sorted keys of its tree."""
+
+    centre: Any
+    """c (d,)."""
+    slope: Any
+    """b (d,)."""
+    precision: Any
+    """P (d, d)."""
+
+    def log_density(self, position: Position) -> jax.Array:
+        """Of one position."""
+        delta = ravel_pytree(position)[0] - self.centre
+        result: jax.Array = delta @ self.slope - 0.5 * delta @ (self.precision @ delta)
+        return result
+
+    def along(self, position: Position, direction: Position) -> Callable[[jax.Array], jax.Array]:
+        """The same on the line ``position + t * direction``: a parabola in t."""
+        delta, step = ravel_pytree(position)[0] - self.centre, ravel_pytree(direction)[0]
+        pulled = self.precision @ step
+        constant = self.log_density(position)
+        slope, curvature = step @ self.slope - delta @ pulled, step @ pulled
+        return lambda t: constant + t * slope - 0.5 * t**2 * curvature
+
+    def at(self, flat: np.ndarray) -> np.ndarray:
+        """Of flat positions (K, d), on the host."""
+        delta = np.asarray(flat) - np.asarray(self.centre)
+        pulled = delta @ np.asarray(self.precision)
+        result: np.ndarray = delta @ np.asarray(self.slope) - 0.5 * np.sum(pulled * delta, axis=1)
+        return result
+
+
+def no_term(num_coordinates: int) -> GaussianTerm:
+    """One that says nothing, of the right shape."""
+    nothing = np.zeros(num_coordinates)
+    return GaussianTerm(nothing, nothing, np.zeros((num_coordinates, num_coordinates)))
