@@ -306,7 +306,7 @@ class TestFilesAndTables:
         from coreset_mcmc.data.selection import SelectedRows
 
         source = Streamed(DATA)
-        made = cm.Coreset.of(SelectedRows(np.array([4_000, 7]), np.array([2.0, 3.0])), Rows(source))
+        made = cm.Coreset.of(SelectedRows(np.array([4_000, 7]), np.array([2.0, 3.0])), Rows(source), {})
         np.testing.assert_array_equal(made.columns["x"], X[[4_000, 7]].astype(float))
         assert made.num_rows == SIZE
         assert sum(stop - start for start, stop in source.reads) == 512

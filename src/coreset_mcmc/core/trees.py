@@ -25,6 +25,14 @@ def named_leaves(tree: Any, default: str) -> dict[str, Any]:
     return dict(zip(jax.tree.leaves(leaf_names(tree, default)), jax.tree.leaves(tree), strict=True))
 
 
+def coordinate_names(position: Position) -> tuple[str, ...]:
+    """A name for each scalar coordinate in the order of the flat position: ``beta[0]``, ``scale``."""
+    names = []
+    for name, leaf in named_leaves(position, "position").items():
+        names += [f"{name}[{','.join(map(str, place))}]" if place else name for place in np.ndindex(np.shape(leaf))]
+    return tuple(names)
+
+
 def dimension(position: Position) -> int:
     """The number of scalar coordinates of a position."""
     return sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))

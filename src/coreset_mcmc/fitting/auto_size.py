@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from coreset_mcmc.core.errors import require
-from coreset_mcmc.driver.checkpoint import Checkpoint
-from coreset_mcmc.fitting.pipeline import fit_once
-from coreset_mcmc.fitting.plan import rows_called_for
+from coreset_mcmc.core.trees import first_position
+from coreset_mcmc.fitting.folders import inside
+from coreset_mcmc.fitting.pipeline import fit_best
 from coreset_mcmc.fitting.reading import Reading
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.results.fit import Fit
@@ -27,10 +26,11 @@ def fit_growing(request: Request, reading: Reading) -> Fit:
         fix="Leave coreset_size out.",
     )
     most = max(reading.rows.size // 2, 1)
-    count = min(rows_called_for(reading.positions), most)
+    count = min(reading.method.fewest_rows(reading.model, first_position(reading.positions)), most)
     tried: list[str] = []
     while True:
-        fitted = fit_once(replace(request, coreset_size=count, checkpoint=_inside(request.checkpoint, count)), reading)
+        folder = inside(request.checkpoint, f"rows-{count}")
+        fitted = fit_best(replace(request, coreset_size=count, checkpoint=folder), reading)
         tried.append(f"{count} rows gave {fitted.kl_estimate:.2g} nats")
         is_good = fitted.kl_estimate <= request.kl_target
         if is_good or count >= most or len(tried) == MAX_SIZES or fitted.is_interrupted:
@@ -39,12 +39,3 @@ def fit_growing(request: Request, reading: Reading) -> Fit:
     verdict = "at or below" if is_good else "still above"
     reason = f"{', then '.join(tried)}: {verdict} the target of {request.kl_target:g}"
     return fitted.with_settings({"coreset_size": f"auto: {reason}"})
-
-
-def _inside(checkpoint: Checkpoint | Path | str | None, count: int) -> Checkpoint | Path | None:
-    """A folder for each size."""
-    if checkpoint is None:
-        return None
-    if isinstance(checkpoint, Checkpoint):
-        return replace(checkpoint, path=Path(checkpoint.path) / f"rows-{count}")
-    return Path(checkpoint) / f"rows-{count}"

@@ -23,7 +23,7 @@ from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.driver.run import Callback
 from coreset_mcmc.fitting.auto_size import fit_growing
-from coreset_mcmc.fitting.pipeline import fit_once
+from coreset_mcmc.fitting.pipeline import fit_best
 from coreset_mcmc.fitting.reading import read
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.kernels.base import Kernel
@@ -61,10 +61,12 @@ def fit(
         model: log-prior and per-row log-likelihood.
         data: a pytree of arrays with a common leading row axis, a DataFrame, or a scan of files
             (:func:`scan_parquet`), which may be larger than memory; by default those of the model.
-        coreset_size: M, rows in the coreset. By default 500, or with more than 24 parameters d as many as they call
-            for, 0.75 d (d + 3), up to 5 000; all rows if there are fewer. "auto" starts from the number that the
-            parameters call for and doubles it until the estimated KL is below ``kl_target``;
-            ``fit.settings["coreset_size"]`` says what was tried.
+        coreset_size: M, rows in the coreset. By default 500, or with more than 250 parameters two for each, up to
+            1 500; all rows if there are fewer. With fewer rows than 0.75 d (d + 3) for d parameters, which is the case
+            from 25 parameters on by default, the default method adds a Gaussian term; ``fit.settings["gaussian_term"]``
+            says so, and why. Methods without such a term get 0.75 d (d + 3) rows, from 500 up to 5 000. "auto" doubles
+            the number of rows until the estimated KL is below ``kl_target``; ``fit.settings["coreset_size"]`` says
+            what was tried.
         kl_target: in nats. 0.05 is what a shift of one parameter by a third of its standard deviation costs.
         draws: draws kept from each chain.
         tune: draws discarded at the start of sampling; at least the hundred in which trajectories find their step size.
@@ -111,7 +113,7 @@ def fit(
     request.check()
     with show_passes(progressbar):
         reading = read(request)
-        fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_once(request, reading)
+        fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_best(request, reading)
     about_coreset = coreset_warnings(fitted.kl_estimate) if fitted.samples_coreset else []
     for message in [*sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)

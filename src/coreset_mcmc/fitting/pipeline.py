@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.fitting.final_check import Check, check_coreset
+from coreset_mcmc.fitting.folders import inside
 from coreset_mcmc.fitting.memory import check_memory
 from coreset_mcmc.fitting.plan import Plan, plan, select
 from coreset_mcmc.fitting.reading import Reading
@@ -22,8 +26,25 @@ from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.fit import Fit
 
 
+def fit_best(request: Request, reading: Reading) -> Fit:
+    """A fit, and another without a Gaussian term where that was the method's own choice and does not serve.
+
+    Of the two the one with the lower estimated KL; an estimate that is NaN is the worst.
+    """
+    fitted, other = fit_once(request, reading), reading.method.otherwise()
+    is_good = fitted.kl_estimate <= request.kl_target
+    if other is None or is_good or not fitted.has_term or fitted.is_interrupted:
+        return fitted
+    folder = inside(request.checkpoint, "without-term")
+    without = fit_once(replace(request, checkpoint=folder), reading._replace(method=other))
+    estimates = f"with it the estimated KL was {fitted.kl_estimate:.2g}, without {without.kl_estimate:.2g}"
+    is_better = without.kl_estimate < fitted.kl_estimate or math.isnan(fitted.kl_estimate)
+    chosen = without if is_better else fitted
+    return chosen.with_settings({"gaussian_term": f"{'no' if is_better else 'yes'}: {estimates}"})
+
+
 def fit_once(request: Request, reading: Reading) -> Fit:
-    """What :func:`coreset_mcmc.fit` does, but for warnings and the search for a size."""
+    """What :func:`coreset_mcmc.fit` does, but for warnings and for what is tried in turn."""
     selected = select(request, reading)
     problem = make_problem(reading.model, data_for(reading), selected, reading.positions)
     shown = shown_names(reading.model, problem.position, request.var_names)
@@ -69,13 +90,18 @@ def assemble(
         check=check.cost,
         kl_estimate=check.kl_estimate,
         law=training.trained.law,
-        coreset=Coreset.of(coreset, reading.rows) if coreset is not None else None,
+        coreset=Coreset.of(coreset, reading.rows, planned.problem.position) if coreset is not None else None,
         observed=_observed_rows(model, reading.rows, coreset),
         model=model,
         data=request.data,
         rows=reading.rows,
         var_names=shown,
-        settings={"random_seed": request.random_seed, "model": model.name, "method": planned.method.name},
+        settings={
+            "random_seed": request.random_seed,
+            "model": model.name,
+            "method": planned.method.name,
+            **({} if coreset is None else planned.method.in_words(planned.problem, coreset)),
+        },
         dims={**(model.dims or {}), **(request.dims or {})},
         coords={**(model.coords or {}), **(request.coords or {})},
         recipe=request.recipe(len(selected.indices) or None),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from coreset_mcmc.core.errors import require, require_count
-from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.core.trees import first_position
+from coreset_mcmc.core.types import Key
 from coreset_mcmc.data.selection import SelectedRows, Uniform
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.fitting.pilot import run_pilot
@@ -22,10 +22,6 @@ from coreset_mcmc.methods.contract import Method, check_needs
 from coreset_mcmc.methods.registry import methods_that_work
 from coreset_mcmc.posterior.problem import Problem
 
-DEFAULT_CORESET_SIZE = 500
-"""Rows of a coreset, unless there are so many parameters that they call for more."""
-FEWEST_ROWS, MOST_ROWS = 100, 5_000
-"""What parameters call for at least and at most."""
 NO_ROWS = SelectedRows(np.zeros(0, np.int64), np.zeros(0))
 """For methods that have no coreset."""
 
@@ -47,7 +43,7 @@ def select(request: Request, reading: Reading) -> SelectedRows:
     assert request.coreset_size != "auto", "resolved before"
     count = request.coreset_size
     if count is None and not request.names_rows:
-        count = min(max(DEFAULT_CORESET_SIZE, rows_called_for(reading.positions)), reading.rows.size)
+        count = min(reading.method.default_rows(reading.model, first_position(reading.positions)), reading.rows.size)
     if count is not None:
         require_count("coreset_size", count, at_least=1, fix="Pass how many rows the coreset should have, e.g. 500.")
     generator, size = np.random.default_rng(request.random_seed), reading.rows.size
@@ -65,16 +61,6 @@ def select(request: Request, reading: Reading) -> SelectedRows:
         fix="Leave selection out: rows are then chosen by how much they matter, rare outcomes included.",
     )
     return rule.select(generator, reading.batch, size, count)
-
-
-def rows_called_for(starts: Position) -> int:
-    """By the parameters: a quadratic in d variables has d (d + 3) / 2 coefficients to match.
-
-    ``starts`` are positions with a leading chain axis.
-    """
-    dimension = sum(leaf[0].size for leaf in jax.tree.leaves(starts))
-    result: int = min(max(FEWEST_ROWS, round(0.75 * dimension * (dimension + 3))), MOST_ROWS)
-    return result
 
 
 def plan(

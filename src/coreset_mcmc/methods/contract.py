@@ -9,6 +9,7 @@ alike is the default of a hook; nothing outside asks a method for more than is w
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,11 +18,13 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.core.status import Status
+from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.steps import Steps
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.law import Law
+from coreset_mcmc.methods.sizes import default_rows, rows_called_for
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 
@@ -122,6 +125,25 @@ class Method(Steps):
         """
         del problem, keeps_rows
         return self
+
+    def otherwise(self) -> Method | None:
+        """What to try if the Gaussian term that this method has chosen by itself leads nowhere."""
+        return None
+
+    def in_words(self, problem: Problem, coreset: SelectedRows) -> Mapping[str, str]:
+        """What the method has decided by itself, and why: entries of ``fit.settings``."""
+        del problem, coreset
+        return {}
+
+    def default_rows(self, model: Model, position: Position) -> int:
+        """Rows of a coreset whose size nobody has chosen."""
+        del model
+        return default_rows(dimension(position))
+
+    def fewest_rows(self, model: Model, position: Position) -> int:
+        """Rows from which the search for a size starts."""
+        del model
+        return rows_called_for(dimension(position))
 
     def resized(self, coreset_size: int) -> Method:
         """The same method for a coreset of another size, for methods that know theirs."""

@@ -8,7 +8,7 @@ of them. P is positive semi-definite, so that the factor never grows without bou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
@@ -29,6 +29,20 @@ class GaussianTerm:
     """b (d,)."""
     precision: Any
     """P (d, d)."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """By the names of the fields."""
+        return {item.name: np.asarray(getattr(self, item.name)) for item in fields(self)}
+
+    def __add__(self, other: GaussianTerm) -> GaussianTerm:
+        """The sum of both, up to a constant, around the centre of this one."""
+        shift = self.centre - other.centre
+        slope = self.slope + other.slope - other.precision @ shift
+        return GaussianTerm(self.centre, slope, self.precision + other.precision)
+
+    def times(self, factor: float) -> GaussianTerm:
+        """So many times this one."""
+        return GaussianTerm(self.centre, factor * self.slope, factor * self.precision)
 
     def log_density(self, position: Position) -> jax.Array:
         """Of one position."""

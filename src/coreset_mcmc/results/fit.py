@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import jax
-import numpy as np
 import pandas as pd
 import xarray
 
@@ -20,6 +19,7 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.plain import strict_json
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.source import Source
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.methods.law import Law
@@ -106,6 +106,11 @@ class Fit:
     def has_coreset(self) -> bool:
         """Whether the method has a coreset; subsampling MCMC and the full-data references have none."""
         return CORESET in self.tree.children
+
+    @property
+    def has_term(self) -> bool:
+        """Whether a Gaussian term belongs to the coreset."""
+        return self.has_coreset and self.coreset.term is not None
 
     @property
     def coreset(self) -> Coreset:
@@ -246,7 +251,7 @@ class Fit:
                 ``elpd_i`` and ``pareto_k``; the result then holds totals only.
             progressbar: show how far a pass is that takes longer than two seconds.
         """
-        coreset = (self.coreset.indices, self.coreset.weights) if self.samples_coreset else None
+        coreset = self.coreset.selected if self.samples_coreset else None
         return loo(
             model_of(self),
             self.positions(),
@@ -337,7 +342,7 @@ class Fit:
             "passes over all rows)"
         )
 
-    def _for_all_rows(self, subject: str) -> tuple[Model, Position, tuple[np.ndarray, np.ndarray]]:
+    def _for_all_rows(self, subject: str) -> tuple[Model, Position, SelectedRows]:
         """Model, draws and coreset, for what goes from the coreset posterior to the full one."""
         is_known = self.law is not Law.APPROXIMATE
         require(
@@ -347,7 +352,7 @@ class Fit:
             expected="draws of a coreset posterior",
             fix="They need no correction." if is_known else "Nothing here can correct them; try method=cm.NUTS().",
         )
-        return model_of(self), self.positions(), (self.coreset.indices, self.coreset.weights)
+        return model_of(self), self.positions(), self.coreset.selected
 
     def _with_draws(self, made: FullDraws) -> Fit:
         """The same fit with draws of the full posterior, so there is no KL."""

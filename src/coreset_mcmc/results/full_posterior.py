@@ -17,6 +17,7 @@ from coreset_mcmc.core.trees import first_position, flattened, num_positions, th
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of
 from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.driver.run import run
@@ -55,7 +56,7 @@ def reweighted(
     model: Model,
     positions: Position,
     data: Any,
-    coreset: tuple[np.ndarray, np.ndarray],
+    coreset: SelectedRows,
     *,
     draws: int | None,
     seed: int,
@@ -67,7 +68,7 @@ def reweighted(
     count = num_positions(kept)
     require_count("draws", count, at_least=25, fix="Pareto smoothing fits a tail to the largest fifth of them.")
     with show_passes(progressbar):
-        ratios = ratios_to_full(model, kept, rows, *coreset, description="importance weights")
+        ratios = ratios_to_full(model, kept, rows, coreset, description="importance weights")
     _require_possible("reweight", ratios.effective_size > 0.0, count)
     if not ratios.pareto_k < good_shape(count):
         warnings.warn(
@@ -93,7 +94,7 @@ def exact_draws(
     model: Model,
     positions: Position,
     data: Any,
-    coreset: tuple[np.ndarray, np.ndarray],
+    coreset: SelectedRows,
     *,
     draws: int,
     tune: int,
@@ -109,9 +110,9 @@ def exact_draws(
     every = thinned(positions, None)
     check_continuous("of Fit.exact", jax.tree.map(jnp.asarray, first_position(every)))
     flat = flattened(jax.tree.map(jnp.asarray, every))
-    indices, weights = coreset
-    chosen = jax.tree.map(jnp.asarray, rows.take(np.asarray(indices)))
-    target = CoresetTarget(chosen, jnp.asarray(weights, jnp.float64), model)
+    chosen = jax.tree.map(jnp.asarray, rows.take(np.asarray(coreset.indices)))
+    term = jax.tree.map(jnp.asarray, coreset.term)
+    target = CoresetTarget(chosen, jnp.asarray(coreset.weights, jnp.float64), model, term)
     sampler = DelayedAcceptance(HitAndRunSlice(scale=shrunk_factor(flat)), num_inner or 2 * flat.shape[1])
     with show_passes(progressbar):
         starts, num_tried = _starts(model, positions, rows, coreset, chains)
@@ -135,13 +136,11 @@ def exact_draws(
     history = jax.tree.map(lambda leaf: leaf[min(tune, len(leaf) - 1) :], made.history)
     rate = float(np.mean(history.acceptance_rate))
     cost = Cost.of(made)
-    cost = replace(cost, num_evaluations=cost.num_evaluations + num_tried * (rows.size + len(indices)))
+    cost = replace(cost, num_evaluations=cost.num_evaluations + num_tried * (rows.size + len(coreset.indices)))
     return FullDraws(history.position, statistics_of(history), Law.EXACT, {"acceptance_rate": rate}, cost)
 
 
-def _starts(
-    model: Model, positions: Position, rows: Rows, coreset: tuple[np.ndarray, np.ndarray], chains: int
-) -> tuple[Position, int]:
+def _starts(model: Model, positions: Position, rows: Rows, coreset: SelectedRows, chains: int) -> tuple[Position, int]:
     """Evenly spaced draws that all rows allow, and how many were tried.
 
     A chain that starts where the full posterior is zero would stay there.
@@ -150,7 +149,7 @@ def _starts(
     for count in (chains, max(chains, MOST_TRIED)):
         tried = thinned(positions, count)
         num_tried += num_positions(tried)
-        log_ratios = log_ratios_to_full(model, tried, rows, *coreset, description="looking for starts")
+        log_ratios = log_ratios_to_full(model, tried, rows, coreset, description="looking for starts")
         possible = np.flatnonzero(np.isfinite(log_ratios))
         if len(possible) == num_positions(tried):
             break

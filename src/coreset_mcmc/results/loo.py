@@ -25,6 +25,7 @@ from coreset_mcmc.core.memory import require_room
 from coreset_mcmc.core.trees import num_positions, thinned
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.blocks import InBlocks, rows_of
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.task import Task
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
@@ -42,7 +43,7 @@ def loo(
     positions: Position,
     data: Any,
     *,
-    coreset: tuple[np.ndarray, np.ndarray] | None,
+    coreset: SelectedRows | None,
     draws: int | None,
     reweight: bool,
     to: Path | str | None = None,
@@ -67,7 +68,7 @@ def loo(
     log_ratios, influence = np.zeros(count), np.nan
     with show_passes(progressbar):
         if coreset is not None and reweight:
-            log_ratios, influence = ratios_to_full(model, kept, rows, *coreset, description="weights for LOO")
+            log_ratios, influence = ratios_to_full(model, kept, rows, coreset, description="weights for LOO")
             num_possible = int(np.isfinite(log_ratios).sum())
             _require_possible(num_possible)
             if not influence < good_k:

@@ -1,6 +1,7 @@
 """Importance ratios from the coreset posterior to the full one, Pareto-smoothed (Vehtari et al. 2024).
 
-The log-ratio of a draw is sum_n l_n - sum_m w_m l_m up to a constant: the prior cancels. All draws share one pass over
+The log-ratio of a draw is sum_n l_n - sum_m w_m l_m, without the Gaussian term of the coreset if it has one, up to a
+constant: the prior cancels. All draws share one pass over
 the rows; from each row its value at the first draw is taken away before rows are summed. A draw that is impossible
 under some row has the log-ratio minus infinity: the full posterior is zero there, and so is its weight.
 """
@@ -14,8 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.trees import flat_positions
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.at_positions import summed_differences
 
@@ -41,25 +44,25 @@ def good_shape(count: int) -> float:
     return float(min(1.0 - 1.0 / np.log10(count), 0.7))
 
 
-def ratios_to_full(
-    model: Model, positions: Position, rows: Rows, indices: np.ndarray, weights: np.ndarray, *, description: str
-) -> Ratios:
+def ratios_to_full(model: Model, positions: Position, rows: Rows, coreset: SelectedRows, *, description: str) -> Ratios:
     """Of draws (S, ...) of a coreset posterior."""
-    return smoothed(log_ratios_to_full(model, positions, rows, indices, weights, description=description))
+    return smoothed(log_ratios_to_full(model, positions, rows, coreset, description=description))
 
 
 def log_ratios_to_full(
-    model: Model, positions: Position, rows: Rows, indices: np.ndarray, weights: np.ndarray, *, description: str
+    model: Model, positions: Position, rows: Rows, coreset: SelectedRows, *, description: str
 ) -> np.ndarray:
     """Before smoothing, (S,), up to a constant; one pass over the rows, in bounded memory.
 
     A row under which the first draw is impossible enters as it is, which shifts all draws alike.
     """
-    chosen = rows.weighted(rows.source.take(np.asarray(indices)), weights)
-    coreset = summed_differences(chosen, model, positions, description)
+    chosen = rows.weighted(rows.source.take(np.asarray(coreset.indices)), coreset.weights)
+    own = summed_differences(chosen, model, positions, description)
+    if coreset.term is not None:
+        own = own + coreset.term.at(flat_positions(positions))
     full = summed_differences(rows, model, positions, description)
     with np.errstate(invalid="ignore"):
-        log_ratios = full - coreset
+        log_ratios = full - own
     return np.where(log_ratios < np.inf, log_ratios, -np.inf)
 
 

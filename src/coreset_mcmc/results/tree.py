@@ -17,6 +17,7 @@ from coreset_mcmc.core.types import Position
 from coreset_mcmc.driver.run import Run
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.user_scale import shown_draws
+from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.skeleton import BARE
 
@@ -28,6 +29,7 @@ POSITIONS = "unconstrained_posterior"
 """The group of positions on which the chains moved, where ``posterior`` shows something else or less."""
 CORESET, OBSERVED, TRAINING = "coreset", "observed_data", "training"
 DATA = "data."
+TERM, NAMES = "gaussian_term.", "names"
 """Before the name of a column of the coreset's rows."""
 NAMES_OF_STATISTICS = {"log_density": "lp", "num_steps": "n_steps"}
 """As PyMC calls them; other statistics keep their names."""
@@ -112,6 +114,10 @@ def coreset_group(coreset: Coreset) -> xarray.DataTree:
     for name, values in coreset.columns.items():
         inner = [f"{DATA}{name}_dim_{axis}" for axis in range(values.ndim - 1)]
         variables[f"{DATA}{name}"] = (["coreset_row", *inner], values)
+    if coreset.term is not None:
+        for name, array in coreset.term.arrays().items():
+            variables[f"{TERM}{name}"] = (["coordinate", "other_coordinate"][: array.ndim], array)
+        variables[f"{TERM}{NAMES}"] = ("coordinate", list(coreset.coordinates))
     return xarray.DataTree(xarray.Dataset(variables, attrs={"num_rows": coreset.num_rows}))
 
 
@@ -119,7 +125,17 @@ def coreset_from(group: xarray.DataTree) -> Coreset:
     """The coreset back from its group."""
     names = [str(name) for name in group.data_vars if str(name).startswith(DATA)]
     columns = {name.removeprefix(DATA): group[name].to_numpy() for name in names}
-    return Coreset(group["row"].to_numpy(), group["weight"].to_numpy(), int(group.attrs["num_rows"]), columns)
+    of_term = [str(name) for name in group.data_vars if str(name).startswith(TERM)]
+    arrays = {name.removeprefix(TERM): group[name].to_numpy() for name in of_term}
+    coordinates = tuple(str(name) for name in arrays.pop(NAMES, ()))
+    return Coreset(
+        group["row"].to_numpy(),
+        group["weight"].to_numpy(),
+        int(group.attrs["num_rows"]),
+        columns,
+        GaussianTerm(**arrays) if arrays else None,
+        coordinates,
+    )
 
 
 def write_tree(tree: xarray.DataTree, path: Path | str) -> Path:

@@ -95,7 +95,8 @@ def trust(
         failure = next((other.failure for other in others if other.failure), "")
         findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
     effective_rows = fit.coreset.effective_size
-    findings.append(rules.rows(effective_rows, num_parameters(positions), fit.coreset.num_rows))
+    if fit.coreset.term is None:
+        findings.append(rules.rows(effective_rows, num_parameters(positions), fit.coreset.num_rows))
     half, half_size = Refit(None, ""), fit.coreset.size // 2
     if sensitivity and half_size > 0:
         half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
@@ -141,7 +142,7 @@ def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int) -> 
     kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // rows.size, FEWEST_WITH_MANY_ROWS)))
     count = num_positions(kept)
     coreset = fit.coreset
-    log_ratios = log_ratios_to_full(model, kept, rows, coreset.indices, coreset.weights, description="checking")
+    log_ratios = log_ratios_to_full(model, kept, rows, coreset.selected, description="checking")
     num_evaluations = count * (rows.size + coreset.size)
     estimate = estimated_kl(log_ratios)
     if count < FEWEST_DRAWS:

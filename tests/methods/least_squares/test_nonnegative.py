@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from coreset_mcmc.methods.least_squares.nonnegative import nonnegative_ridge
-
-whole_solution = jax.jit(nonnegative_ridge)
+from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
 
 
-def solve(*arguments):
-    return whole_solution(*arguments).weights
+def whole_solution(matrix, response, *arguments, **options):
+    return nonnegative_ridge(NormalEquations.of(matrix, response), *arguments, **options)
+
+
+def solve(*arguments, **options):
+    return whole_solution(*arguments, **options).weights
 
 
 def low_rank_problem(rng, num_rows=60, num_columns=40, rank=8):

@@ -24,7 +24,7 @@ from scipy.linalg import eigh
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.expansion import Expansion, weighted_derivatives
-from coreset_mcmc.methods.least_squares.nonnegative import Limits, Solution, nonnegative_ridge
+from coreset_mcmc.methods.least_squares.nonnegative import Limits, NormalEquations, Solution, nonnegative_ridge
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.by_passes import posterior_of
 from coreset_mcmc.posterior.problem import Problem
@@ -86,9 +86,11 @@ def solve_within(
 ) -> Solution:
     """Non-negative least squares under the limit on curvature."""
     stiffness = STIFFNESS * float(np.mean(totals**2)) + np.finfo(float).tiny
-    limits = Limits(np.zeros((0, len(anchor))), stiffness)
+    limits, near = Limits(np.zeros((0, len(anchor))), stiffness), anchor
+    equations = NormalEquations.of(values, totals)
     for _ in range(MOST_SOLVES):
-        solution = nonnegative_ridge(values, totals, anchor, ridge, limits)
+        solution = nonnegative_ridge(equations, anchor, ridge, limits, near=near)
+        near = solution.weights
         found = curvature.of(solution.weights)
         if not np.all(np.isfinite(found)):
             return solution._replace(weights=np.full(len(anchor), np.nan))

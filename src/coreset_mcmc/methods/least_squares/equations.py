@@ -29,7 +29,7 @@ from coreset_mcmc.core.trees import flat_positions, flattened, num_positions
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.curvature import RowCurvature, solve_within
 from coreset_mcmc.methods.least_squares.expansion import Expansion
-from coreset_mcmc.methods.least_squares.nonnegative import Solution, nonnegative_ridge
+from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, Solution, nonnegative_ridge
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums, row_remainders
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
 from coreset_mcmc.models.model import Model
@@ -139,7 +139,7 @@ def solve(window: Window, best_weights: np.ndarray, damping: float, curvature: R
     """
     with np.errstate(all="ignore"):
         if curvature is None:
-            solved = nonnegative_ridge(window.values, window.totals, best_weights, damping)
+            solved = nonnegative_ridge(NormalEquations.of(window.values, window.totals), best_weights, damping)
         else:
             solved = solve_within(window.values, window.totals, best_weights, damping, curvature)
     is_good = bool(np.all(np.isfinite(solved.weights)))

@@ -45,6 +45,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.blas import small_algebra
 from coreset_mcmc.core.errors import require, require_count, require_positive
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Key, Position, pytree, static
@@ -69,8 +70,10 @@ from coreset_mcmc.methods.least_squares.state import (
     known_expansion,
 )
 from coreset_mcmc.methods.sampling import frozen_problem, sample_coreset
+from coreset_mcmc.methods.sizes import FEWEST_ROWS, default_rows, default_rows_beside_term, rows_called_for
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.methods.with_kernel import MovesByKernel
+from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.by_passes import flat_position
 from coreset_mcmc.posterior.gaussian_term import no_term
 from coreset_mcmc.posterior.problem import Problem
@@ -147,11 +150,20 @@ class LeastSquares(MovesByKernel):
         """J: enough equations for what they have to tell."""
         if self.num_draws is not None:
             return self.num_draws
+        if self.has_term(problem):
+            return self.num_chains * math.ceil(MOST_DRAWS / self.num_chains)
         num_coordinates = dimension(problem.position)
         wanted = min(num_coordinates * (num_coordinates + 3) // 2, problem.coreset_size)
         return self.num_chains * math.ceil(min(max(wanted, FEWEST_DRAWS), MOST_DRAWS) / self.num_chains)
 
     def check(self, problem: Problem) -> None:
+        require(
+            not self.gaussian_term or self.starts_hot(problem),
+            "gaussian_term",
+            got="True, and a model without gradients or hot_start=False",
+            expected="a model with two derivatives and a hot start",
+            fix="Leave gaussian_term out.",
+        )
         target = problem.target(problem.initial_weights)
         kernel_or_slices(self.kernel, np.eye(dimension(problem.position))).check(problem.position, target)
 
@@ -159,22 +171,57 @@ class LeastSquares(MovesByKernel):
         del problem
         return replace(self, chooses_rows=False) if keeps_rows else self
 
+    def otherwise(self) -> LeastSquares | None:
+        return replace(self, gaussian_term=False) if self.gaussian_term is None else None
+
+    def in_words(self, problem: Problem, coreset: SelectedRows) -> dict[str, str]:
+        return {"gaussian_term": f"{'no' if coreset.term is None else 'yes'}: {self._why(problem, coreset)}"}
+
+    def _why(self, problem: Problem, coreset: SelectedRows) -> str:
+        num_coordinates = dimension(problem.position)
+        called_for = f"the {rows_called_for(num_coordinates):,} that {num_coordinates} parameters call for"
+        if not self.starts_hot(problem):
+            return "the model has no gradients, or was told to start without them"
+        if self.has_term(problem) and coreset.term is None:
+            return "no mode of the full posterior was found"
+        if self.gaussian_term is not None:
+            return "as asked for"
+        if coreset.term is not None:
+            return f"{problem.coreset_size:,} rows are fewer than {called_for}"
+        return f"{problem.coreset_size:,} rows are no fewer than {called_for}, or all there are"
+
+    def default_rows(self, model: Model, position: Position) -> int:
+        if self.gaussian_term is False or not self._may_start_hot(model, position):
+            return default_rows(dimension(position))
+        return default_rows_beside_term(dimension(position))
+
+    def fewest_rows(self, model: Model, position: Position) -> int:
+        if self.gaussian_term is False or not self._may_start_hot(model, position):
+            return rows_called_for(dimension(position))
+        return FEWEST_ROWS
+
     def starts_hot(self, problem: Problem) -> bool:
-        return self.hot_start and problem.model.differentiable and not discrete_parts(problem.position)
+        return self._may_start_hot(problem.model, problem.position)
+
+    def _may_start_hot(self, model: Model, position: Position) -> bool:
+        return self.hot_start and model.differentiable and not discrete_parts(position)
 
     def samples_rows(self, problem: Problem) -> bool:
         """Whether there are so many rows that control variates pay."""
-        return self.starts_hot(problem) and self._mode_start.samples_rows(problem)
+        return self.starts_hot(problem) and self._mode_start(problem).samples_rows(problem)
 
     def has_term(self, problem: Problem) -> bool:
-        """Whether a Gaussian term is tried."""
-        return bool(self.gaussian_term) and self.starts_hot(problem)
+        """Whether a Gaussian term is tried: where there are fewer rows than parameters call for."""
+        if self.gaussian_term is not None or not self.starts_hot(problem):
+            return bool(self.gaussian_term) and self.starts_hot(problem)
+        called_for = rows_called_for(dimension(problem.position))
+        return problem.coreset_size < min(called_for, problem.data.size)
 
     def first_phase(self, problem: Problem) -> int:
         """Where training begins; a hot start goes on cold only if it finds no mode or trajectories fail."""
         if not self.starts_hot(problem):
             return Phase.COLD_ROUNDS
-        return Phase.SAMPLE_MODE if self._mode_start.begins_on_sample(problem) else Phase.MODE
+        return Phase.SAMPLE_MODE if self._mode_start(problem).begins_on_sample(problem) else Phase.MODE
 
     def samples_by_trajectories(self, problem: Problem) -> bool:
         """Whether the model can be sampled with gradients, and nobody asked for another kernel."""
@@ -189,8 +236,8 @@ class LeastSquares(MovesByKernel):
             phase=np.asarray(self.first_phase(problem), np.int32),
             seed=np.asarray(jax.random.key_data(key)),
             num_drawn=np.zeros((), np.int32),
-            search=self._mode_start.search.begin(flat_position(problem.position)) if starts_hot else None,
-            taylor=self._mode_start.no_taylor(problem) if self.samples_rows(problem) else None,
+            search=self._mode_start(problem).search.begin(flat_position(problem.position)) if starts_hot else None,
+            taylor=self._mode_start(problem).no_taylor(problem) if self.samples_rows(problem) else None,
             expansion=unknown_expansion(dimension(problem.position)) if self.has_term(problem) else None,
             indices=np.asarray(problem.indices, np.int64),
             rows=jax.tree.map(np.asarray, problem.rows),
@@ -217,7 +264,11 @@ class LeastSquares(MovesByKernel):
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """One step; a mode that is known from an earlier fit saves steps and changes no random number."""
         problem = replace(problem, indices=state.indices, rows=state.rows)
-        phase, start = int(state.phase), self._mode_start
+        with small_algebra(max(problem.coreset_size, dimension(problem.position))):
+            return self._step(key, state, problem)
+
+    def _step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
+        phase, start = int(state.phase), self._mode_start(problem)
         if phase == Phase.SAMPLE_MODE:
             return start.sample_mode_step(state, problem)
         if phase == Phase.MODE:
@@ -228,7 +279,7 @@ class LeastSquares(MovesByKernel):
 
     def _drawing_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         if int(state.phase) == Phase.SCORES:
-            return self._mode_start.scores_step(key, state, problem)
+            return self._mode_start(problem).scores_step(key, state, problem)
         if int(state.phase) == Phase.EXCHANGE:
             is_second = alternate_draws(self.window_size(problem), self.num_chains)
             return exchange_step(key, state, problem, is_second)
@@ -243,14 +294,14 @@ class LeastSquares(MovesByKernel):
             self.num_rounds,
             self.tolerance,
             self.chooses_rows,
-            self._mode_start.widening(dimension(problem.position)),
+            self._mode_start(problem).widening(dimension(problem.position)),
         )
 
     def phase_of(self, state: LeastSquaresState) -> int:
         return int(state.phase)
 
     def ahead(self, problem: Problem) -> Iterator[tuple[int | None, Callable[[], None]]]:
-        yield from programs_ahead(self, self._mode_start, self._rounds(problem), problem)
+        yield from programs_ahead(self, self._mode_start(problem), self._rounds(problem), problem)
 
     def describe(self, info: LeastSquaresInfo) -> str:
         if math.isfinite(info.best_estimate[-1]):
@@ -285,8 +336,7 @@ class LeastSquares(MovesByKernel):
         sampler = TunedSampling(jnp.asarray(scale))
         return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset, Law.CORESET)
 
-    @property
-    def _mode_start(self) -> ModeStart:
+    def _mode_start(self, problem: Problem) -> ModeStart:
         return ModeStart(
-            self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows, bool(self.gaussian_term)
+            self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows, self.has_term(problem)
         )

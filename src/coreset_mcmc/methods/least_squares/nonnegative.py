@@ -82,40 +82,56 @@ class _Quadratic(NamedTuple):
         return is_wrong, is_exceeded ^ (excess > ROUNDING)
 
 
+class NormalEquations(NamedTuple):
+    """A'A / J and A'b / J of columns whose root mean square is one."""
+
+    gram: np.ndarray
+    target: np.ndarray
+    scale: np.ndarray
+    """s (M,)."""
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, response: np.ndarray) -> NormalEquations:
+        """Of A (J, M) and b (J,)."""
+        scale = np.sqrt(np.mean(matrix**2, axis=0))
+        scale = np.where(scale > 0, scale, 1.0)
+        scaled = matrix / scale
+        return cls(scaled.T @ scaled / len(matrix), response @ scaled / len(matrix), scale)
+
+
 def nonnegative_ridge(
-    matrix: np.ndarray,
-    response: np.ndarray,
+    equations: NormalEquations,
     anchor: np.ndarray,
     ridge: float,
     limits: Limits | None = None,
     *,
+    near: np.ndarray | None = None,
     max_iterations: int = 200,
 ) -> Solution:
-    """The minimiser for ``ridge``, which must be positive, or for a larger one."""
-    num_rows, num_columns = matrix.shape
-    scale = np.sqrt(np.mean(matrix**2, axis=0))
-    scale = np.where(scale > 0, scale, 1.0)
-    scaled = matrix / scale
-    bounds = np.zeros((0, num_columns)) if limits is None else limits.coefficients / scale
+    """The minimiser for ``ridge``, which must be positive, or for a larger one.
+
+    ``near`` (M,) is known to be close to it, by default the anchor; it makes the search shorter and changes nothing.
+    """
+    scale = equations.scale
     quadratic = _Quadratic(
-        gram=scaled.T @ scaled / num_rows,
-        target=response @ scaled / num_rows,
+        gram=equations.gram,
+        target=equations.target,
         start=anchor * scale,
-        limits=bounds,
+        limits=np.zeros((0, scale.size)) if limits is None else limits.coefficients / scale,
         stiffness=0.0 if limits is None else limits.stiffness,
     )
     try:
-        point, ridge = _pivot(quadratic, anchor > 0, float(ridge), max_iterations)
+        point, ridge = _pivot(quadratic, scale * (anchor if near is None else near), float(ridge), max_iterations)
     except LinAlgError:
-        point = np.full(num_columns, np.nan)
+        point = np.full(scale.size, np.nan)
     return Solution(np.maximum(point, 0.0) / scale, ridge)
 
 
-def _pivot(quadratic: _Quadratic, is_free: np.ndarray, ridge: float, max_iterations: int) -> tuple[np.ndarray, float]:
+def _pivot(quadratic: _Quadratic, near: np.ndarray, ridge: float, max_iterations: int) -> tuple[np.ndarray, float]:
     """Exchange until nothing is on the wrong side."""
-    is_exceeded = quadratic.limits @ quadratic.start > 1.0
+    is_free, is_exceeded = near > 0, quadratic.limits @ near > 1.0
     most = is_free.size + is_exceeded.size + 1
-    fewest_wrong, num_poor, point = most, 0, quadratic.start
+    fewest_wrong, num_poor, point = most, 0, near
     for _ in range(max_iterations):
         point = quadratic.solve(is_free, is_exceeded, ridge)
         is_wrong, is_misjudged = quadratic.wrong_sides(point, is_free, is_exceeded, ridge)

@@ -144,10 +144,16 @@ class Rounds:
         if self.kernel is None and judgement.is_best and known_expansion(state) is None:
             scale = shrunk_factor_on_host(drawn.positions)
         phase_after = Phase.EXCHANGE if judgement.is_exchanging else _next_phase(phase, state)
+        best_weights, best_estimate = judgement.best_weights, judgement.best_estimate
+        if known_expansion(state) is not None and state.is_first:
+            best_weights = weights
+            phase_after = Phase.EXCHANGE if self.chooses_rows and np.any(weights == 0) else phase_after
+        if known_expansion(state) is not None and judgement.is_over:
+            best_weights, best_estimate = or_nothing(window, best_weights, best_estimate)
         return in_phase(state, phase_after)._replace(
             weights=weights,
-            best_weights=judgement.best_weights,
-            best_estimate=np.asarray(judgement.best_estimate),
+            best_weights=best_weights,
+            best_estimate=np.asarray(best_estimate),
             best_positions=drawn.ends if judgement.is_best else state.best_positions,
             best_window=_choose_draws(is_renewed, window, state.best_window),
             best_draws=_choose_draws(is_renewed, drawn.positions, state.best_draws),
@@ -201,6 +207,13 @@ def next_weights(
     both = Window(*(np.concatenate(pair) for pair in zip(state.best_window, window, strict=True)))
     solution = solve(both, judgement.best_weights, judgement.damping, curvature_of(state, problem))
     return solution.weights, float(solution.ridge)
+
+
+def or_nothing(window: Window, weights: np.ndarray, estimate: float) -> tuple[np.ndarray, float]:
+    """Beside a Gaussian term no rows at all are better than rows that explain less than nothing."""
+    nothing = np.zeros_like(weights)
+    alone = half_variance(window, nothing)
+    return (weights, estimate) if not alone < estimate else (nothing, alone)
 
 
 def _next_phase(phase: int, state: LeastSquaresState) -> int:

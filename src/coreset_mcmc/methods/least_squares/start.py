@@ -119,7 +119,7 @@ class ModeStart:
         return Scores(problem.model, unravel, self.chooses_rows, self.samples_rows(problem), self.gaussian_term)
 
     def widening(self, num_coordinates: int) -> float:
-        """Of draws from the Gaussian: beside a Gaussian term little where the mass of many dimensions is a thin shell."""
+        """Of draws from the Gaussian: beside a Gaussian term little in many dimensions, whose mass is a thin shell."""
         excess = WIDENING - 1.0
         return 1.0 + excess * min(1.0, THICK_SHELL / num_coordinates) if self.gaussian_term else WIDENING
 

@@ -1,0 +1,27 @@
+"""How many rows a coreset has unless the user says so."""
+
+from __future__ import annotations
+
+FEWEST_ROWS, MOST_ROWS = 100, 5_000
+"""What parameters call for at least and at most."""
+
+DEFAULT_ROWS = 500
+"""Unless there are so many parameters that they call for more."""
+
+MOST_ROWS_BESIDE_TERM = 1_500
+"""Where a Gaussian term carries what is quadratic."""
+
+
+def rows_called_for(num_coordinates: int) -> int:
+    """By the parameters: a quadratic in d variables has d (d + 3) / 2 coefficients to match."""
+    return min(max(FEWEST_ROWS, round(0.75 * num_coordinates * (num_coordinates + 3))), MOST_ROWS)
+
+
+def default_rows(num_coordinates: int) -> int:
+    """Of a coreset whose rows say everything."""
+    return max(DEFAULT_ROWS, rows_called_for(num_coordinates))
+
+
+def default_rows_beside_term(num_coordinates: int) -> int:
+    """Of one beside a Gaussian term: a few for each parameter, whose own rows are not quadratic."""
+    return min(max(DEFAULT_ROWS, 2 * num_coordinates), MOST_ROWS_BESIDE_TERM)
