@@ -72,7 +72,7 @@ def _values_and_sums(
     return row_values(model, centre, positions, rows), sums.total, 0.5 * jnp.mean(sums.variance)
 
 
-def values_at(model: Model, expansion: Expansion | None, positions: Position, rows: Batch) -> np.ndarray:
+def values_at(model: Model, positions: Position, rows: Batch, expansion: Expansion | None = None) -> np.ndarray:
     """:func:`row_values` of a few rows, compiled and on the host."""
     centre = None if expansion is None else expansion.centre
     return np.asarray(_compiled(row_values, 0)(model, centre, positions, rows))
@@ -107,7 +107,7 @@ def measure(
     num_draws, num_evaluations = num_positions(positions), 0
     known = 0.0 if expansion is None else expansion.quadratic(flat_positions(positions))
     if taylor is None:
-        values = values_at(problem.model, expansion, positions, problem.rows)
+        values = values_at(problem.model, positions, problem.rows, expansion)
     else:
         centre = None if expansion is None else expansion.centre
         made = _compiled(_values_and_sums, 0)(problem.model, taylor, centre, positions, problem.rows)

@@ -38,6 +38,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     solve,
     values_at,
 )
+from coreset_mcmc.methods.least_squares.expansion import Expansion
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresState,
     Phase,
@@ -87,7 +88,16 @@ def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_secon
     """
     num_evaluations, moved = 0, state._replace(weights=state.best_weights)
     for _ in range(MOST_REPEATS if known_expansion(state) is not None else 1):
-        made = exchange_rows(key, problem, moved, is_second)
+        made = exchange_rows(
+            key,
+            problem,
+            moved.weights,
+            moved.best_window,
+            state.best_draws,
+            is_second,
+            expansion=known_expansion(state),
+            candidates=candidates_for(state, problem),
+        )
         num_evaluations += made.num_evaluations
         problem = replace(problem, indices=made.indices, rows=made.rows)
         solved = solve(made.window, moved.weights, float(state.damping), curvature_of(state, problem))
@@ -123,15 +133,24 @@ def candidates_for(state: LeastSquaresState, problem: Problem) -> Resident:
     return problem.passes.resident
 
 
-def exchange_rows(key: Key, problem: Problem, state: LeastSquaresState, is_second: np.ndarray) -> Exchanged:
-    """Replace rows that ``state.weights`` leave at zero.
+def exchange_rows(
+    key: Key,
+    problem: Problem,
+    weights: np.ndarray,
+    window: Window,
+    positions: Position,
+    is_second: np.ndarray,
+    *,
+    expansion: Expansion | None = None,
+    candidates: Resident | None = None,
+) -> Exchanged:
+    """Replace rows of weight zero by candidates, which are those of the resident sample by default.
 
-    The draws behind the best window may come from two posteriors, those with ``is_second`` (J,) from the second, so
-    both sides of the equations are centred within each.
+    ``positions`` (J, ...) are the draws behind the window. They may come from two posteriors, those with ``is_second``
+    (J,) from the second, so both sides of the equations are centred within each.
     """
-    weights, positions, expansion = state.weights, state.best_draws, known_expansion(state)
-    window = Window(*(centred_within(is_second, side, state.best_window) for side in state.best_window))
-    resident, indices = candidates_for(state, problem), np.asarray(problem.indices)
+    window = Window(*(centred_within(is_second, side, window) for side in window))
+    resident, indices = candidates or problem.passes.resident, np.asarray(problem.indices)
     num_draws, num_candidates = window.totals.shape[0], len(resident.indices)
     most = NUM_EXCHANGE_DRAWS if expansion is None else NUM_CORRELATED_DRAWS
     places = np.linspace(0, num_draws - 1, min(num_draws, most)).astype(np.int32)
@@ -152,7 +171,7 @@ def exchange_rows(key: Key, problem: Problem, state: LeastSquaresState, is_secon
         return np.where(along(is_new, np.asarray(old)), np.asarray(new)[source], np.asarray(old))
 
     rows = jax.tree.map(proposed, problem.rows, resident.rows)
-    values = centred_within(is_second, values_at(problem.model, expansion, positions, rows), window)
+    values = centred_within(is_second, values_at(problem.model, positions, rows, expansion), window)
     is_good = is_new & np.all(np.isfinite(values), axis=0)
     return Exchanged(
         indices=np.where(is_good, resident.indices[source], indices),
