@@ -23,7 +23,8 @@ class LinearPredictor:
     """The likelihood split into an affine predictor and what remains, for O(M) evaluation along a line.
 
     ``predictor(position, batch)`` must be affine in the position. Along ``position + t * direction`` it is then
-    ``eta + t * slope``, and each evaluation costs one pass over the rows and no matrix product.
+    ``eta + t * slope``, and each evaluation costs one pass over the rows and no matrix product. A Hessian costs one
+    product of matrices where all else would take two (:mod:`coreset_mcmc.posterior.by_predictor`).
     """
 
     predictor: Callable[[Position, Batch], Any]
@@ -65,7 +66,7 @@ class Model:
         log_prior: ``position -> ()``, the log prior density up to a constant.
         log_likelihood: ``(position, batch) -> (B,)``, one value per row.
         initial_position: a pytree, or a function ``key -> pytree`` drawn once for each chain.
-        linear_predictor: optional split of the likelihood that lets slice kernels skip matrix products.
+        linear_predictor: optional split of the likelihood that spares slice kernels and Hessians products of matrices.
         differentiable: whether gradients with respect to the position exist.
         change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
         structure: what is special about the model, for a kernel made for its kind, such as a :class:`SpikeAndSlab`;

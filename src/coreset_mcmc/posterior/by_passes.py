@@ -5,12 +5,9 @@ What is compiled are small programs for a leaf of rows; the search itself is a f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -19,32 +16,28 @@ from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import RowFunction
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.full import Derivatives, to_second_order
+from coreset_mcmc.posterior import by_predictor
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
+from coreset_mcmc.posterior.row_sums import RowSums, prior_derivatives, row_sums, with_prior
+from coreset_mcmc.posterior.second_order import Derivatives
 
-Unravel = Callable[[jax.Array], Position]
-"""From a flat position back to its tree; equal for trees of the same shape."""
+Unravel = by_predictor.Unravel
 
 
 @dataclass(frozen=True)
 class _RowDerivatives:
-    """Value, gradient and Hessian of the weighted log-likelihood of a block."""
+    """What value, gradient and Hessian of the weighted log-likelihood of a block follow from."""
 
     model: Model
     unravel: Unravel
 
-    def __call__(self, batch: Batch, weights: jax.Array, flat: jax.Array) -> Derivatives:
-        def weighted(at: jax.Array) -> jax.Array:
-            values = self.model.log_likelihood(self.unravel(at), batch)
-            return jnp.sum(jnp.where(weights != 0, weights * values, 0.0))
-
-        return to_second_order(weighted, flat)
+    def __call__(self, batch: Batch, weights: jax.Array, flat: jax.Array) -> RowSums:
+        return row_sums(self.model, self.unravel, batch, weights, flat)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _prior_derivatives(model: Model, unravel: Unravel, flat: jax.Array) -> Derivatives:
-    return to_second_order(lambda at: model.log_prior(unravel(at)), flat)
+_with_prior = jax.jit(with_prior, static_argnums=(0, 1))
+_prior_derivatives = jax.jit(prior_derivatives, static_argnums=(0, 1))
 
 
 @dataclass(frozen=True)
@@ -72,9 +65,8 @@ class FullPosterior:
 
     def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
         """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""
-        prior = self.prior_derivatives(flat)
         likelihood = self.rows.sum(self.row_derivatives, flat, description=description)
-        total: Derivatives = jax.tree.map(np.add, prior, likelihood)
+        total: Derivatives = jax.tree.map(np.asarray, _with_prior(self.model, self.unravel, flat, likelihood))
         return total._replace(value=np.where(total.value < np.inf, total.value, -np.inf))
 
     @property

@@ -7,7 +7,7 @@ sums are kept. :func:`full_log_density` can be differentiated once, in reverse m
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
+from coreset_mcmc.posterior.row_sums import RowSums, row_sums, with_prior
+from coreset_mcmc.posterior.second_order import Derivatives
 from coreset_mcmc.posterior.target import finite_or_impossible
 
 
@@ -60,36 +62,15 @@ def _block_sum(model: Model, position: Position) -> Any:
     return lambda batch: jnp.sum(model.log_likelihood(position, batch))
 
 
-class Derivatives(NamedTuple):
-    """The full log-density at a flat position, to second order; NumPy's arrays on the host, else JAX's."""
-
-    value: Any
-    gradient: Any
-    """(d,)"""
-    hessian: Any
-    """(d, d)"""
-
-
-def to_second_order(function: Any, flat: jax.Array) -> Derivatives:
-    """Value, gradient and Hessian of a scalar function."""
-
-    def first_order(at: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        value, gradient = jax.value_and_grad(function)(at)
-        return gradient, (value, gradient)
-
-    hessian, (value, gradient) = jax.jacfwd(first_order, has_aux=True)(flat)
-    return Derivatives(value, gradient, hessian)
-
-
 def derivatives(problem: Problem, flat: jax.Array) -> Derivatives:
     """Value, gradient and Hessian of the full log-density with respect to the flattened position."""
     unravel = ravel_pytree(problem.position)[1]
 
-    def of_block(batch: Batch) -> Derivatives:
-        return to_second_order(lambda at: _block_sum(problem.model, unravel(at))(batch), flat)
+    def of_block(batch: Batch) -> RowSums:
+        weights = jnp.ones(jax.tree.leaves(batch)[0].shape[0])
+        return row_sums(problem.model, unravel, batch, weights, flat)
 
-    prior = to_second_order(lambda at: problem.model.log_prior(unravel(at)), flat)
-    total: Derivatives = jax.tree.map(jnp.add, prior, problem.data.sum_over_rows(of_block))
+    total = with_prior(problem.model, unravel, flat, problem.data.sum_over_rows(of_block))
     return total._replace(value=finite_or_impossible(total.value))
 
 

@@ -23,8 +23,9 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.errors import require_count, require_positive
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import pytree
-from coreset_mcmc.posterior.full import Derivatives, derivatives, num_derivative_evaluations
+from coreset_mcmc.posterior.full import derivatives, num_derivative_evaluations
 from coreset_mcmc.posterior.problem import Problem
+from coreset_mcmc.posterior.second_order import Derivatives
 
 Array = Any
 """A NumPy array on the host, a JAX array inside a compiled program: the same algebra serves both."""

@@ -65,10 +65,9 @@ def weighted_derivatives(
     problem: Problem, rows: Batch, weights: np.ndarray, centre: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Gradient g_w (d,) and curvature A_w (d, d) of the log-likelihood of weighted rows."""
-    posterior = posterior_of(problem)
-    few = problem.passes.weighted(rows, weights)
-    found = few.sum(posterior.row_derivatives, centre, description="derivatives of the coreset")
-    return np.asarray(found.gradient), -np.asarray(found.hessian)
+    posterior = replace(posterior_of(problem), rows=problem.passes.weighted(rows, weights))
+    found, prior = posterior.derivatives(centre, "derivatives of the coreset"), posterior.prior_derivatives(centre)
+    return found.gradient - prior.gradient, prior.hessian - found.hessian
 
 
 def unknown_expansion(num_coordinates: int) -> Expansion:

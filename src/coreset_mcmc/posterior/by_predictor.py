@@ -1,0 +1,228 @@
+"""Second derivatives of rows that depend on the position through a linear predictor, by one product of matrices.
+
+With eta_n the predictor of row n, J_n = d eta_n / d theta, the same everywhere because the predictor is affine, and psi
+the few parameters that the likelihood l_n(psi, eta_n) reads by itself (a scale, say), the Hessian is the sum over n of
+
+    J_n' D_n J_n + J_n' E_n + E_n' J_n + F_n,     D = d2 l / d eta2, E = d2 l / d eta d psi, F = d2 l / d psi2.
+
+D, E and F take one derivative for eta and one for each element of psi, whatever the number of parameters. Forward over
+reverse mode would take one for each parameter, and twice the products of matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from coreset_mcmc.core.types import Batch, Position, pytree, static
+from coreset_mcmc.models.model import LinearPredictor
+from coreset_mcmc.posterior.second_order import Derivatives
+
+Unravel = Callable[[jax.Array], Position]
+"""From a flat position back to its tree; equal for trees of the same shape."""
+
+MOST_DIRECT = 32
+"""Elements of psi; a likelihood that reads more of the position by itself is differentiated as a whole."""
+MOST_COLUMN_VALUES = 2**19
+"""Numbers in J of the rows that go together: 4 megabytes."""
+MANY_COLUMNS, NUM_PANELS = 512, 4
+"""J'DJ is symmetric: from so many parameters on it is computed in panels, each from the diagonal on."""
+
+
+@pytree
+@dataclass(frozen=True)
+class PredictorSums:
+    """Sums over rows from which value, gradient and Hessian follow."""
+
+    value: Any
+    gradient: Any
+    """J'r (d,), with r the slopes in eta."""
+    direct_gradient: Any
+    """In psi (q,)."""
+    products: Any
+    """J'DJ, of which what lies below the diagonal does not count, and J'E side by side (d, d + q)."""
+    direct_hessian: Any
+    """F (q, q)."""
+    direct: tuple[int, ...] = static()
+    """Which elements of the flat position psi is."""
+
+    def derivatives(self) -> Derivatives:
+        """With respect to the flat position."""
+        size, places = self.gradient.shape[0], np.array(self.direct, int)
+        curvature, mixed = self.products[:, :size], self.products[:, size:]
+        hessian = jnp.triu(curvature) + jnp.triu(curvature, 1).T
+        hessian = hessian.at[:, places].add(mixed).at[places, :].add(mixed.T)
+        hessian = hessian.at[np.ix_(places, places)].add(0.5 * (self.direct_hessian + self.direct_hessian.T))
+        return Derivatives(self.value, self.gradient.at[places].add(self.direct_gradient), hessian)
+
+
+class _Parts(NamedTuple):
+    """Derivatives of rows in their predictors and in psi; k predictors for each row."""
+
+    value: jax.Array
+    slopes: jax.Array
+    """(k, B)"""
+    direct_slopes: jax.Array
+    """(q,)"""
+    curvatures: jax.Array
+    """D and E one after the other (k, k + q, B)."""
+    direct_hessian: jax.Array
+    """F (q, q)."""
+
+
+def direct_places(split: LinearPredictor, position: Position, batch: Batch) -> tuple[int, ...] | None:
+    """Elements of the flat position that the likelihood reads by itself; None if the split is of no use here.
+
+    It is of use if every leaf of the predictor is one number for each row and psi is small.
+    """
+    return _direct_places(split, *_form(position), *_form(batch))
+
+
+Types = tuple[jax.ShapeDtypeStruct, ...]
+
+
+@lru_cache(maxsize=64)
+def _direct_places(
+    split: LinearPredictor, leaves: Types, position_form: Any, columns: Types, batch_form: Any
+) -> tuple[int, ...] | None:
+    position, batch = jax.tree.unflatten(position_form, leaves), jax.tree.unflatten(batch_form, columns)
+    rows = columns[0].shape[0]
+    predicted = jax.eval_shape(split.predictor, position, batch)
+    another = jax.eval_shape(split.predictor, position, jax.tree.map(_one_row_more, batch))
+    are_of_rows = all(
+        leaf.shape == (rows,) and other.shape == (rows + 1,)
+        for leaf, other in zip(jax.tree.leaves(predicted), jax.tree.leaves(another), strict=True)
+    )
+    if not are_of_rows:
+        return None
+    program = jax.make_jaxpr(split.log_likelihood)(position, predicted, batch).jaxpr
+    read = {id(variable) for equation in program.eqns for variable in equation.invars}
+    read |= {id(variable) for variable in program.outvars}
+    stops = np.cumsum([0, *(leaf.size for leaf in leaves)]).tolist()
+    places = [
+        place
+        for variable, start, stop in zip(program.invars[: len(leaves)], stops[:-1], stops[1:], strict=True)
+        if id(variable) in read
+        for place in range(start, stop)
+    ]
+    return tuple(places) if len(places) <= MOST_DIRECT else None
+
+
+def _form(tree: Any) -> tuple[Types, Any]:
+    leaves, structure = jax.tree.flatten(tree)
+    return tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves), structure
+
+
+def predictor_sums(
+    split: LinearPredictor,
+    unravel: Unravel,
+    direct: tuple[int, ...],
+    batch: Batch,
+    weights: jax.Array,
+    flat: jax.Array,
+) -> PredictorSums:
+    """The sums over weighted rows, some at a time where there are many parameters."""
+    count = weights.shape[0]
+    at_once = min(max(_power_below(MOST_COLUMN_VALUES // flat.size), 1), count)
+
+    def of_rows(start: Any, length: int) -> PredictorSums:
+        def cut(leaf: jax.Array) -> jax.Array:
+            return jax.lax.dynamic_slice_in_dim(leaf, start, length)
+
+        return _sums(split, unravel, direct, jax.tree.map(cut, batch), cut(weights), flat)
+
+    if at_once == count:
+        return _sums(split, unravel, direct, batch, weights, flat)
+    shapes = jax.eval_shape(lambda: of_rows(0, at_once))
+    nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+
+    def add(index: Any, total: PredictorSums) -> PredictorSums:
+        both: PredictorSums = jax.tree.map(jnp.add, total, of_rows(index * at_once, at_once))
+        return both
+
+    whole, rest = divmod(count, at_once)
+    total: PredictorSums = jax.lax.fori_loop(0, whole, add, nothing)
+    return jax.tree.map(jnp.add, total, of_rows(whole * at_once, rest)) if rest else total
+
+
+def _sums(
+    split: LinearPredictor, unravel: Unravel, direct: tuple[int, ...], batch: Batch, weights: jax.Array, flat: jax.Array
+) -> PredictorSums:
+    parts = _parts(split, unravel, direct, batch, weights, flat)
+    columns = _columns(split, unravel, batch, flat)
+    num_predictors = columns.shape[0]
+    curvatures, mixed = parts.curvatures[:, :num_predictors], parts.curvatures[:, num_predictors:]
+    is_single = num_predictors == 1
+    curved = curvatures * columns if is_single else jnp.einsum("ijb,jdb->idb", curvatures, columns)
+    left, right = _side_by_side(columns), _side_by_side(jnp.concatenate([curved, mixed], axis=1))
+    return PredictorSums(
+        parts.value,
+        left @ parts.slopes.reshape(-1),
+        parts.direct_slopes,
+        upper_product(left, right),
+        parts.direct_hessian,
+        direct,
+    )
+
+
+def _parts(
+    split: LinearPredictor, unravel: Unravel, direct: tuple[int, ...], batch: Batch, weights: jax.Array, flat: jax.Array
+) -> _Parts:
+    predicted = split.predictor(unravel(flat), batch)
+    leaves, structure = jax.tree.flatten(predicted)
+    count, places = len(leaves), np.array(direct, int)
+
+    def weighted(predictors: jax.Array, psi: jax.Array) -> jax.Array:
+        position = unravel(flat.at[places].set(psi)) if direct else unravel(flat)
+        values = split.log_likelihood(position, jax.tree.unflatten(structure, list(predictors)), batch)
+        return jnp.sum(jnp.where(weights != 0, weights * values, 0.0))
+
+    def slopes(shift: jax.Array) -> tuple[Any, tuple[jax.Array, Any]]:
+        """Rows are independent, so one shift of all predictors differentiates each row by its own."""
+        at = jnp.stack(leaves) + shift[:count, None], flat[places] + shift[count:]
+        value, found = jax.value_and_grad(weighted, argnums=(0, 1))(*at)
+        return found, (value, found)
+
+    (curvatures, of_direct), (value, found) = jax.jacfwd(slopes, has_aux=True)(jnp.zeros(count + len(direct)))
+    return _Parts(value, found[0], found[1], jnp.moveaxis(curvatures, 2, 1), of_direct[:, count:])
+
+
+def _columns(split: LinearPredictor, unravel: Unravel, batch: Batch, flat: jax.Array) -> jax.Array:
+    """J (k, d, B), row by row: the derivative of one row costs d, that of all rows together their number times d."""
+
+    def predictors(at: jax.Array, row: Batch) -> jax.Array:
+        predicted = split.predictor(unravel(at), jax.tree.map(lambda leaf: leaf[None], row))
+        return jnp.concatenate(jax.tree.leaves(predicted))
+
+    result: jax.Array = jax.vmap(jax.jacrev(predictors), in_axes=(None, 0), out_axes=2)(flat, batch)
+    return result
+
+
+def upper_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """``left @ right.T`` on and above the diagonal; some of what lies below it is zero instead."""
+    size = left.shape[0]
+    height = size if size < MANY_COLUMNS else -(-size // NUM_PANELS)
+    panels = []
+    for start in range(0, size, height):
+        panel = left[start : start + height] @ right[start:].T
+        panels.append(jnp.pad(panel, ((0, 0), (start, 0))))
+    return jnp.concatenate(panels)
+
+
+def _side_by_side(array: jax.Array) -> jax.Array:
+    """(k, m, B) as (m, k B)."""
+    return jnp.moveaxis(array, 0, 1).reshape(array.shape[1], -1)
+
+
+def _one_row_more(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((leaf.shape[0] + 1, *leaf.shape[1:]), leaf.dtype)
+
+
+def _power_below(number: int) -> int:
+    return 1 << max(number.bit_length() - 1, 0)
