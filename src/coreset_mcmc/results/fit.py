@@ -214,9 +214,7 @@ class Fit:
             progressbar: show how far a pass is that takes longer than two seconds.
         """
         return predict(
-            model_of(self),
-            self.positions(),
-            self.own_rows if data is None else data,
+            *self._with_rows(data),
             draws=draws,
             quantiles=quantiles,
             var_names=var_names,
@@ -248,9 +246,7 @@ class Fit:
         """
         coreset = (self.coreset.indices, self.coreset.weights) if self.samples_coreset else None
         return loo(
-            model_of(self),
-            self.positions(),
-            self.own_rows if data is None else data,
+            *self._with_rows(data),
             coreset=coreset,
             draws=draws,
             reweight=reweight,
@@ -336,6 +332,10 @@ class Fit:
             f"{self.training.reason} after {self.training.num_steps} iterations, work of {self.full_passes:,.0f} "
             "passes over all rows)"
         )
+
+    def _with_rows(self, data: Any) -> tuple[Model, Position, Any]:
+        """Model, draws and rows, the fitted ones by default, for what has an output for each row."""
+        return model_of(self), self.positions(), self.own_rows if data is None else data
 
     def _for_all_rows(self, subject: str) -> tuple[Model, Position, tuple[np.ndarray, np.ndarray]]:
         """Model, draws and coreset, for what goes from the coreset posterior to the full one."""
