@@ -18,7 +18,7 @@ from coreset_mcmc_benchmarks.speed.clock import timed
 from coreset_mcmc_benchmarks.speed.command import expected_seconds
 from coreset_mcmc_benchmarks.speed.contestants import CONTESTANTS, Job, all_jobs
 from coreset_mcmc_benchmarks.speed.effort import FULL
-from coreset_mcmc_benchmarks.speed.measure import _judged
+from coreset_mcmc_benchmarks.speed.measure import judged
 from coreset_mcmc_benchmarks.speed.moments import moments
 from coreset_mcmc_benchmarks.speed.outcome import Outcome
 from coreset_mcmc_benchmarks.speed.page import summarised, write_page
@@ -104,10 +104,10 @@ def outcome(draws, sampling_seconds):
 
 def test_time_is_scaled_to_the_effective_draws_and_says_so(rng):
     draws = rng.normal(size=(4, 500, 2))
-    made = _judged(outcome(draws, 3.0), 10.0, None, {"beta": draws})
+    made = judged(outcome(draws, 3.0), 10.0, None, {"beta": draws})
     assert made["scaled"] == "scaled"
     assert made["seconds_to_effective"] == pytest.approx(7.0 + 3.0 * 10_000 / made["min_ess"])
-    few = _judged(outcome(draws[:, :20], 3.0), 10.0, None, {"beta": draws[:, :20]})
+    few = judged(outcome(draws[:, :20], 3.0), 10.0, None, {"beta": draws[:, :20]})
     assert few["min_ess"] == 80
     assert "one effective draw" in few["scaled"]
 

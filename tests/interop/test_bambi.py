@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.models.independence import random_positions
+from tests.helpers.pymc_totals import assert_totals_agree, positions_of
 
 bmb = pytest.importorskip("bambi", reason="needs Bambi: pip install coreset-mcmc[bambi]")
 from coreset_mcmc_benchmarks.interop.models.bambi_gallery import MODELS  # noqa: E402
@@ -30,23 +30,10 @@ def converted(name: str) -> cm.Model:
     return cm.from_bambi(source(name))
 
 
-def positions_of(model: cm.Model, count: int = 3):
-    many = random_positions(model.initial_position, count)
-    return [jax.tree.map(lambda leaf, place=place: leaf[place], many) for place in range(count)]
-
-
-def assert_totals_agree(source, model: cm.Model) -> None:
-    function = source.backend.model.compile_logp(mode="FAST_COMPILE")
-    for position in positions_of(model):
-        expected = function({key: np.asarray(value) for key, value in position.items()})
-        ours = model.log_prior(position) + jnp.sum(model.log_likelihood(position, model.data))
-        np.testing.assert_allclose(ours, expected, rtol=1e-8)
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("name", list(MODELS))
 def test_totals_are_those_of_bambi(name):
-    assert_totals_agree(source(name), converted(name))
+    assert_totals_agree(source(name).backend.model, converted(name))
 
 
 def test_names_dims_and_labels_are_those_of_bambi():
@@ -93,7 +80,7 @@ def test_weights_in_the_response_scale_the_rows():
     data = data_with_weights()
     weighted, plain = bmb.Model("weighted(y, w) ~ x", data), bmb.Model("y ~ x", data)
     with_weights, without = cm.from_bambi(weighted), cm.from_bambi(plain)
-    assert_totals_agree(weighted, with_weights)
+    assert_totals_agree(weighted.backend.model, with_weights)
     position = positions_of(without)[0]
     np.testing.assert_allclose(
         with_weights.log_likelihood(position, with_weights.data),

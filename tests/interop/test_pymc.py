@@ -15,6 +15,7 @@ import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc.models.independence import random_positions
+from tests.helpers.pymc_totals import assert_totals_agree, positions_of, total
 
 pm = pytest.importorskip("pymc", reason="needs PyMC: pip install coreset-mcmc[pymc]")
 import pytensor.tensor as pt  # noqa: E402
@@ -37,24 +38,10 @@ def converted(name: str) -> cm.Model:
     return cm.from_pymc(source(name))
 
 
-def positions_of(model: cm.Model, count: int = 3):
-    many = random_positions(model.initial_position, count)
-    return [jax.tree.map(lambda leaf, place=place: leaf[place], many) for place in range(count)]
-
-
-def total(model: cm.Model, position) -> float:
-    return float(model.log_prior(position) + jnp.sum(model.log_likelihood(position, model.data)))
-
-
 def pymcs_total(model, position) -> float:
     """PyMC's own log-density of the unconstrained model, by its reference interpreter."""
     function = model.compile_logp(mode="FAST_COMPILE")
     return float(function({key: np.asarray(value) for key, value in position.items()}))
-
-
-def assert_totals_agree(model, ours: cm.Model) -> None:
-    for position in positions_of(ours):
-        np.testing.assert_allclose(total(ours, position), pymcs_total(model, position), rtol=1e-8)
 
 
 @pytest.mark.full

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc.data.rows import Rows
-from coreset_mcmc.models.with_data import bound
+from coreset_mcmc.models.with_data import bound, check_columns
 from tests.helpers.streamed import Streamed
 
 SIZE = 2_000_000
@@ -58,3 +61,13 @@ def test_functions_in_numpy_are_tried_on_rows_of_a_stream():
     bound(model, Streamed(DATA))
     assert calls
     assert max(calls) <= 8 * 128
+
+
+def test_only_a_model_that_cannot_bind_itself_insists_on_the_columns_it_has():
+    held = {"y": np.arange(3.0), "offset": np.zeros(3)}
+    model = cm.Model(lambda position: 0.0, lambda position, rows: rows["y"] + rows["offset"], np.zeros(1), data=held)
+    rows = Rows(Streamed(DATA))
+    with pytest.raises(cm.InputError, match="got nothing for offset; expected the columns that the model was built"):
+        check_columns(model, rows)
+    check_columns(replace(model, bind=lambda batch: model), rows)
+    check_columns(replace(model, data=rows.source, fixed_data="they are its own"), rows)

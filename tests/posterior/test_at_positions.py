@@ -14,9 +14,9 @@ from coreset_mcmc.data.engine import Local
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import ArraySource
-from coreset_mcmc.data.task import _compiled, _summed
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.at_positions import BUFFER, GROUP, summed_differences
+from tests.helpers.compilations import compilations
 from tests.helpers.streams import Stream
 
 COUNTS = (1, 2, GROUP - 1, GROUP, GROUP + 1, BUFFER - 1, BUFFER, BUFFER + 1, 2_050)
@@ -70,10 +70,14 @@ def test_equal_to_direct_sums(count):
 def test_one_program_serves_any_number_of_positions():
     """From 1 to 2 050, of which more than fit into one call are several tasks of one pass."""
     fresh = replace(MODEL, name="compiled here only")
-    rows, before = to_rows(table()), _compiled(_summed)._cache_size()
-    for count in COUNTS:
-        summed_differences(rows, fresh, positions(count), "sums")
-    assert _compiled(_summed)._cache_size() == before + 1
+    rows, (first, *others) = to_rows(table()), COUNTS
+    with compilations() as compiled:
+        summed_differences(rows, fresh, positions(first), "sums")
+    assert len(compiled) == 1
+    with compilations() as compiled:
+        for count in others:
+            summed_differences(rows, fresh, positions(count), "sums")
+    assert compiled == []
 
 
 def test_all_positions_share_one_pass():

@@ -15,12 +15,13 @@ from coreset_mcmc.data.engine import Local
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import ArraySource
-from coreset_mcmc.data.task import _compiled, _summed
 from coreset_mcmc.models import linear_regression, poisson_regression
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.by_passes import FullPosterior, flat_position, posterior_of
 from coreset_mcmc.posterior.full import derivatives, full_log_density
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode
+from tests.helpers.compilations import compilations
+from tests.helpers.no_peak import ROWS, one_parameter, without_a_peak
 from tests.helpers.regressions import MODELS, NUM_FEATURES, make, regression_data
 from tests.helpers.streams import Stream
 from tests.helpers.trees import leaves_equal
@@ -82,33 +83,29 @@ def test_where_rows_lie_changes_no_bit(threads):
     assert leaves_equal(search(Stream(data), Local(threads)), search(ArraySource(data), Local(1)))
 
 
-def test_a_search_compiles_once_and_a_step_is_a_pass():
+def test_a_search_compiles_nothing_after_its_first_pass_and_a_step_is_a_pass():
     data = regression_data("poisson", size=300)
     model = replace(poisson_regression(NUM_FEATURES), name="compiled here only")
-    source, before = Stream(data), _compiled(_summed)._cache_size()
+    start = flat_position(model.initial_position)
+    with compilations() as compiled:
+        FullPosterior(model, Rows(Stream(data)), model.initial_position).derivatives(start, "derivatives")
+    assert compiled
+    source = Stream(data)
     posterior = FullPosterior(model, Rows(source), model.initial_position)
-    state, info = posterior.find_mode(NewtonSearch(), flat_position(model.initial_position))
-    assert _compiled(_summed)._cache_size() == before + 1
+    with compilations() as compiled:
+        state, info = posterior.find_mode(NewtonSearch(), start)
+    assert compiled == []
     assert source.num_read == 300 * int(state.iteration)
     assert int(info.num_evaluations) == 300 * (1 + 4) * int(state.iteration)
 
 
-def one_parameter(log_likelihood, start):
-    model = Model(lambda position: jnp.zeros(()), log_likelihood, initial_position=np.array(start))
-    return FullPosterior(model, to_rows(np.ones(4)), np.array(start))
+def posterior_with(log_likelihood, start):
+    return FullPosterior(one_parameter(log_likelihood, start), to_rows(ROWS), np.array(start))
 
 
-@pytest.mark.parametrize(
-    ("log_likelihood", "start", "status"),
-    [
-        (lambda position, row: jnp.zeros_like(row) * position, 1.0, Status.HESSIAN_NOT_NEGATIVE_DEFINITE),
-        (lambda position, row: row * position, 1.0, Status.HESSIAN_NOT_NEGATIVE_DEFINITE),
-        (lambda position, row: -row * jnp.abs(position) ** 1.5, 0.0, Status.DERIVATIVES_NOT_FINITE),
-    ],
-    ids=["flat", "rising without end", "no second derivative"],
-)
+@without_a_peak
 def test_says_when_there_is_no_peak(log_likelihood, start, status):
-    posterior = one_parameter(log_likelihood, start)
+    posterior = posterior_with(log_likelihood, start)
     _, info = posterior.find_mode(NewtonSearch(max_iterations=10), np.array([start]))
     assert int(info.status) == status.value
 
@@ -119,7 +116,7 @@ def test_an_impossible_step_is_not_taken():
     def with_a_cliff(position, row):
         return row * jnp.where(position < 1.5, -((position - 1.0) ** 4) - 0.01 * position**2, jnp.nan)
 
-    posterior = one_parameter(with_a_cliff, -3.0)
+    posterior = posterior_with(with_a_cliff, -3.0)
     state, info = posterior.find_mode(NewtonSearch(), np.array([-3.0]))
     assert int(info.status) == Status.OK.value
     assert state.position[0] < 1.5

@@ -10,9 +10,9 @@ import pytest
 from coreset_mcmc import datasets
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.models import gaussian_location, poisson_regression
-from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.full import num_derivative_evaluations
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode
+from tests.helpers.no_peak import ROWS, one_parameter, without_a_peak
 from tests.helpers.regressions import MODELS, NUM_FEATURES, make, regression_data, unblocked
 
 find = jax.jit(find_mode)
@@ -101,22 +101,9 @@ def test_says_when_it_ran_out_of_iterations():
     assert "initvals" in Status.MODE_NOT_FOUND.message
 
 
-def one_parameter(log_likelihood, start):
-    model = Model(lambda position: jnp.zeros(()), log_likelihood, initial_position=np.array(start))
-    return make(model, np.ones(4))
-
-
-@pytest.mark.parametrize(
-    ("log_likelihood", "start", "status"),
-    [
-        (lambda position, row: jnp.zeros_like(row) * position, 1.0, Status.HESSIAN_NOT_NEGATIVE_DEFINITE),
-        (lambda position, row: row * position, 1.0, Status.HESSIAN_NOT_NEGATIVE_DEFINITE),
-        (lambda position, row: -row * jnp.abs(position) ** 1.5, 0.0, Status.DERIVATIVES_NOT_FINITE),
-    ],
-    ids=["flat", "rising without end", "no second derivative"],
-)
+@without_a_peak
 def test_says_when_there_is_no_peak(log_likelihood, start, status):
-    _, info = find(one_parameter(log_likelihood, start), NewtonSearch(max_iterations=10))
+    _, info = find(make(one_parameter(log_likelihood, start), ROWS), NewtonSearch(max_iterations=10))
     assert int(info.status) == status.value
     assert status.message
 
@@ -127,7 +114,7 @@ def test_leaves_a_saddle(rng):
     def two_modes(position, row):
         return -row * (position**2 - 1.0) ** 2
 
-    state, info = find(one_parameter(two_modes, 0.1), NewtonSearch())
+    state, info = find(make(one_parameter(two_modes, 0.1), ROWS), NewtonSearch())
     assert int(info.status) == Status.OK.value
     np.testing.assert_allclose(state.position, 1.0, rtol=1e-5)
 

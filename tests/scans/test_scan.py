@@ -18,7 +18,7 @@ from pyarrow import parquet
 import coreset_mcmc as cm
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import ArraySource
-from coreset_mcmc.scans import reading
+from coreset_mcmc.scans.reading import stretches
 from tests.scans.conftest import MAPPING, SIZE, as_batch, little_columns, write
 
 LAYOUTS = ["one", "seven", "groups"]
@@ -229,6 +229,5 @@ def test_frames_of_leaves(layouts: tuple[Any, dict[str, Path]], name: str) -> No
 
 def test_small_groups_are_read_together(few: Path) -> None:
     scan = cm.scan_parquet(few / "part-0.parquet")
-    stretches = list(reading._stretches(scan.files, [0, 1, 2], 8))
-    assert stretches == [[0, 1], [2]]
-    assert list(reading._stretches(scan.files, [0, 2], 100)) == [[0], [2]]
+    assert list(stretches(scan.files, [0, 1, 2], 8)) == [[0, 1], [2]]
+    assert list(stretches(scan.files, [0, 2], 100)) == [[0], [2]]

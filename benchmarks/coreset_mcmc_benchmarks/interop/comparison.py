@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 import coreset_mcmc as cm
+from coreset_mcmc_benchmarks.draws import Draws
 from coreset_mcmc_benchmarks.markdown import table_lines
 from coreset_mcmc_benchmarks.runs_table import RunsTable
 
@@ -100,6 +102,31 @@ def compared(ours: Mapping[str, np.ndarray], theirs: Mapping[str, np.ndarray]) -
         "largest_deviation_ratio": float(ratios.max()),
         "min_ess": float(mine["ess_bulk"].min()),
         "nuts_min_ess": float(reference["ess_bulk"].min()),
+    }
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What it returns, and the seconds that it takes."""
+    began = time.perf_counter()
+    made = work()
+    return made, time.perf_counter() - began
+
+
+class Seconds(NamedTuple):
+    """Of the stages of a comparison."""
+
+    conversion: float
+    fit: float
+    nuts: float
+
+
+def row_of(fit: cm.Fit, draws: tuple[Draws, Draws], difference: float, seconds: Seconds) -> dict[str, Any]:
+    """One row of the table, from our draws and theirs."""
+    return {
+        **compared(*draws),
+        "relative_difference": difference,
+        "kl_estimate": fit.kl_estimate,
+        **{f"{stage}_seconds": taken for stage, taken in seconds._asdict().items()},
     }
 
 

@@ -9,7 +9,6 @@ errors of the two runs together, the ratios of standard deviations, and the diff
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -24,7 +23,15 @@ import coreset_mcmc as cm
 from coreset_mcmc.posterior.problem import starting_positions
 from coreset_mcmc_benchmarks.draws import Draws
 from coreset_mcmc_benchmarks.interop.command import compare_all
-from coreset_mcmc_benchmarks.interop.comparison import Effort, compared, fitted, largest_difference, random_positions
+from coreset_mcmc_benchmarks.interop.comparison import (
+    Effort,
+    Seconds,
+    fitted,
+    largest_difference,
+    random_positions,
+    row_of,
+    timed,
+)
 from coreset_mcmc_benchmarks.interop.models.numpyro_gallery import MODELS, Case, cases
 
 INTRODUCTION = """# NumPyro models on coresets against NumPyro's NUTS
@@ -68,25 +75,13 @@ def relative_difference(case: Case, model: cm.Model) -> float:
 def measure(name: str, effort: Effort) -> Mapping[str, Any]:
     """One row of the table."""
     case = cases(effort.rows)[name]
-    began = time.perf_counter()
-    model = cm.from_numpyro(case.model, static=case.static)
-    conversion_seconds = time.perf_counter() - began
+    model, conversion = timed(lambda: cm.from_numpyro(case.model, static=case.static))
     with jax.enable_x64(True):
         difference = relative_difference(case, model)
-        began = time.perf_counter()
-        theirs = nuts_draws(case, effort.draws)
-        nuts_seconds = time.perf_counter() - began
-    began = time.perf_counter()
-    fit = fitted(model, case.data, effort)
-    fit_seconds = time.perf_counter() - began
-    return {
-        **compared({name: fit.posterior[name].to_numpy() for name in theirs}, theirs),
-        "relative_difference": difference,
-        "kl_estimate": fit.kl_estimate,
-        "conversion_seconds": conversion_seconds,
-        "fit_seconds": fit_seconds,
-        "nuts_seconds": nuts_seconds,
-    }
+        theirs, nuts = timed(lambda: nuts_draws(case, effort.draws))
+    fit, fitting = timed(lambda: fitted(model, case.data, effort))
+    ours = {name: fit.posterior[name].to_numpy() for name in theirs}
+    return row_of(fit, (ours, theirs), difference, Seconds(conversion, fitting, nuts))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,6 @@ ratios of standard deviations.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,7 +22,15 @@ import pymc as pm
 import coreset_mcmc as cm
 from coreset_mcmc_benchmarks.draws import draws_of
 from coreset_mcmc_benchmarks.interop.command import compare_all
-from coreset_mcmc_benchmarks.interop.comparison import Effort, compared, fitted, largest_difference, random_positions
+from coreset_mcmc_benchmarks.interop.comparison import (
+    Effort,
+    Seconds,
+    fitted,
+    largest_difference,
+    random_positions,
+    row_of,
+    timed,
+)
 from coreset_mcmc_benchmarks.interop.models import bambi_gallery, pymc_gallery
 
 INTRODUCTION = """# PyMC and Bambi models on coresets against their own NUTS
@@ -60,34 +67,26 @@ def relative_difference(source: pm.Model, model: cm.Model) -> float:
     )
 
 
+def nuts_draws(source: Any, draws: int) -> Any:
+    """The library's own posterior of all rows."""
+    if isinstance(source, pm.Model):
+        with source:
+            return pm.sample(draws, tune=draws, **SAMPLING)["posterior"]
+    return source.fit(draws=draws, tune=draws, **SAMPLING)["posterior"]
+
+
 def measure(name: str, effort: Effort) -> Mapping[str, Any]:
     """One row of the table."""
     source = SOURCES[name](effort.rows)
     is_pymc = isinstance(source, pm.Model)
-    began = time.perf_counter()
-    model = cm.from_pymc(source) if is_pymc else cm.from_bambi(source)
-    conversion_seconds = time.perf_counter() - began
+    model, conversion = timed(lambda: cm.from_pymc(source) if is_pymc else cm.from_bambi(source))
     with jax.enable_x64(True):
         difference = relative_difference(source if is_pymc else source.backend.model, model)
-    began = time.perf_counter()
-    if is_pymc:
-        with source:
-            result = pm.sample(effort.draws, tune=effort.draws, **SAMPLING)
-    else:
-        result = source.fit(draws=effort.draws, tune=effort.draws, **SAMPLING)
-    nuts_seconds = time.perf_counter() - began
-    began = time.perf_counter()
-    fit = fitted(model, None, effort)
-    fit_seconds = time.perf_counter() - began
+    posterior, nuts = timed(lambda: nuts_draws(source, effort.draws))
+    fit, fitting = timed(lambda: fitted(model, None, effort))
     ours = draws_of(fit)
-    return {
-        **compared(ours, {key: np.asarray(result["posterior"][key]) for key in ours}),
-        "relative_difference": difference,
-        "kl_estimate": fit.kl_estimate,
-        "conversion_seconds": conversion_seconds,
-        "fit_seconds": fit_seconds,
-        "nuts_seconds": nuts_seconds,
-    }
+    theirs = {key: np.asarray(posterior[key]) for key in ours}
+    return row_of(fit, (ours, theirs), difference, Seconds(conversion, fitting, nuts))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -29,7 +29,6 @@ from scipy.optimize import nnls
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Batch, Key, pytree
 from coreset_mcmc.data import ArrayData
-from coreset_mcmc.data.sample import OnRows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.run import run
 from coreset_mcmc.driver.steps import Steps
@@ -107,15 +106,34 @@ VARIANT_OF = {variant.name: variant for variant in VARIANTS}
 
 @pytree
 @dataclass(frozen=True)
-class MeanRow(OnRows):
-    """All rows of a Gaussian location model, summed through their mean: exact up to a constant in theta."""
+class MeanRow:
+    """All rows of a Gaussian location model, summed through their mean: exact up to a constant in theta.
+
+    Everything but sums is that of the rows themselves.
+    """
 
     rows: ArrayData
     mean: jax.Array
     """(1, d)."""
 
+    @property
+    def size(self) -> int:
+        return self.rows.size
+
     def sum_over_rows(self, function: Callable[[Batch], Any]) -> Any:
         return jax.tree.map(lambda value: self.size * value, function(self.mean))
+
+    def take(self, indices: jax.Array | np.ndarray) -> Batch:
+        return self.rows.take(indices)
+
+    def map_over_rows(self, function: Callable[[Batch], jax.Array]) -> jax.Array:
+        return self.rows.map_over_rows(function)
+
+    def max_over_rows(self, function: Callable[[Batch], Any]) -> Any:
+        return self.rows.max_over_rows(function)
+
+    def argmax_over_rows(self, function: Callable[[Batch], jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return self.rows.argmax_over_rows(function)
 
 
 class CurveInfo(NamedTuple):

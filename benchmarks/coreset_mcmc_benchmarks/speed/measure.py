@@ -66,7 +66,7 @@ def measure(task: dict[str, Any], data: Data, import_seconds: float) -> dict[str
         "note": outcome.note,
         "warnings": outcome.warnings[:300],
     }
-    return row | _judged(outcome, seconds, _reference(task, data), problem.fold(outcome.draws))
+    return row | judged(outcome, seconds, _reference(task, data), problem.fold(outcome.draws))
 
 
 def _reference(task: dict[str, Any], data: Data) -> Reference | None:
@@ -76,7 +76,7 @@ def _reference(task: dict[str, Any], data: Data) -> Reference | None:
     return moments(task["problem"], data, Path(task["references"]), num_draws)
 
 
-def _judged(outcome: Outcome, seconds: float, reference: Reference | None, draws: Draws) -> dict[str, Any]:
+def judged(outcome: Outcome, seconds: float, reference: Reference | None, draws: Draws) -> dict[str, Any]:
     """Effective draws and what ten thousand of them take; the distance to the full posterior."""
     values = continuous(draws)
     num_draws, dimension = values.shape[0] * values.shape[1], values.shape[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -21,16 +22,21 @@ from coreset_mcmc.data.source import ArraySource, Source
 def to_batch(data: Any) -> Batch:
     """A DataFrame becomes a mapping from column names to arrays; a pytree keeps its structure."""
     if hasattr(data, "columns") and hasattr(data, "to_numpy"):
-        repeated = sorted(name for name, count in Counter(map(str, data.columns)).items() if count > 1)
-        require(
-            not repeated,
-            "data frame",
-            got=f"repeated columns {repeated}",
-            expected="one column for each name",
-            fix="Rename or drop the repeated columns.",
-        )
+        check_names("data frame", data.columns)
         return {str(name): data[name].to_numpy() for name in data.columns}
     return jax.tree.map(np.asarray, data)
+
+
+def check_names(subject: str, names: Iterable[Any]) -> None:
+    """Names that tell columns apart."""
+    repeated = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
+    require(
+        not repeated,
+        subject,
+        got=f"repeated columns {repeated}",
+        expected="one column for each name",
+        fix="Rename or drop the repeated columns.",
+    )
 
 
 def to_array_data(data: Any) -> ArrayData:

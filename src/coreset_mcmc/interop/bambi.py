@@ -28,6 +28,10 @@ OFFSET = "_offset"
 """How Bambi ends the names of standardised group-specific effects."""
 
 
+FIXED = "Bambi has centred them and taken its priors from them: use cm.from_formula, which has the same priors"
+"""Why other rows cannot take their place."""
+
+
 @double_precision
 def from_bambi(model: Any, *, name: str | None = None) -> Model:
     """A :class:`~coreset_mcmc.Model` from a Bambi model, with its data: ``cm.fit(cm.from_bambi(model))``.
@@ -63,7 +67,7 @@ def from_bambi(model: Any, *, name: str | None = None) -> Model:
         return {key: value for key, value in values.items() if not key.endswith(OFFSET)}
 
     dims = {key: value for key, value in (through_pymc.dims or {}).items() if not key.endswith(OFFSET)}
-    return replace(through_pymc, constrain=constrain, dims=dims)
+    return replace(through_pymc, constrain=constrain, dims=dims, fixed_data=FIXED)
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ class Model:
         observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
             ``batch -> {name: (B, ...)}``.
         data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
+        fixed_data: why rows of a scan cannot take the place of ``data``, in words; empty if they can.
         bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
         compiled: the same densities, each up to a constant, and nothing else: what compiled steps see instead. Models
             that differ only in ``constrain``, names and data may share it, and with it the compiled programs. Whoever
@@ -104,6 +105,7 @@ class Model:
     predictive: Callable[[Key, Position, Batch], Mapping[str, jax.Array]] | None = None
     observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
     data: Any = None
+    fixed_data: str = ""
     bind: Callable[[Batch], Model] | None = None
     compiled: Model | None = None
     identity: Any = None

@@ -51,24 +51,48 @@ def _some_of(source: Source) -> Batch:
 
 
 def check_columns(model: Model, rows: Rows) -> None:
-    """Refuse rows in place of those that a model holds unless they have the same columns."""
-    if model.data is None or rows.source.whole() is not None or not isinstance(model.data, Mapping):
+    """Refuse a scan in place of the rows that a model holds unless it has the same columns.
+
+    A model that is bound to its rows sees for itself whether they will do.
+    """
+    is_own = rows.source is (model.data.source if isinstance(model.data, Rows) else model.data)
+    if model.data is None or model.bind is not None or is_own or rows.source.whole() is not None:
         return
-    held = {str(name): np.asarray(values).shape[1:] for name, values in model.data.items()}
+    require(
+        not model.fixed_data,
+        f"data for model {model.name!r}",
+        got="other rows than those that the model was built with",
+        expected=f"no others, because {model.fixed_data}",
+        fix="Leave the data out, cm.fit(model); or build the model on all rows: cm.from_formula takes a scan, and so "
+        "does a PyMC model if all of its data are in pm.Data.",
+    )
+    if not isinstance(model.data, Mapping):
+        return
+    held = {str(name): np.shape(values)[1:] for name, values in model.data.items() if values is not None}
     schema = rows.source.schema
     given = {str(name): row.shape for name, row in schema.items()} if isinstance(schema, Mapping) else {}
     require(
         held == given,
         f"data for model {model.name!r}",
-        got=f"columns {_listed(given)}",
-        expected=f"those that the model was built with: {_listed(held)}",
-        fix="Name them in the scan, e.g. columns={'x': ['x1', 'x2'], 'y': 'y'}. Data without a name of their own, as "
-        "in a Bambi model or in PyMC without pm.Data, cannot be replaced: use cm.from_formula, or pm.Data.",
+        got=_difference(held, given),
+        expected=f"the columns that the model was built with: {', '.join(_described(held))}",
+        fix="Say in the scan which columns they are, e.g. columns={'x': ['x1', 'x2'], 'y': 'y'}.",
     )
 
 
-def _listed(columns: Mapping[str, tuple[int, ...]]) -> str:
-    return ", ".join(f"{name} ({'x'.join(map(str, shape))})" if shape else name for name, shape in columns.items())
+def _difference(held: Mapping[str, tuple[int, ...]], given: Mapping[str, tuple[int, ...]]) -> str:
+    """In what the columns that are given are not those that a model holds."""
+    missing = [f"nothing for {name}" for name in held if name not in given]
+    unknown = [f"{name}, which it does not have" for name in given if name not in held]
+    other = {name: shape for name, shape in given.items() if name in held and shape != held[name]}
+    return "; ".join([*missing, *unknown, *_described(other)])
+
+
+def _described(columns: Mapping[str, tuple[int, ...]]) -> list[str]:
+    return [
+        f"{name} ({' x '.join(map(str, shape))} numbers a row)" if shape else f"{name} (one number a row)"
+        for name, shape in columns.items()
+    ]
 
 
 def observed_of(model: Model, rows: Any) -> dict[str, np.ndarray]:

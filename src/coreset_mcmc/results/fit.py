@@ -219,9 +219,7 @@ class Fit:
             progressbar: show how far a pass is that takes longer than two seconds.
         """
         return predict(
-            model_of(self),
-            self.positions(),
-            self.own_rows if data is None else data,
+            *self._with_rows(data),
             draws=draws,
             quantiles=quantiles,
             var_names=var_names,
@@ -253,9 +251,7 @@ class Fit:
         """
         coreset = self.coreset.selected if self.samples_coreset else None
         return loo(
-            model_of(self),
-            self.positions(),
-            self.own_rows if data is None else data,
+            *self._with_rows(data),
             coreset=coreset,
             draws=draws,
             reweight=reweight,
@@ -341,6 +337,10 @@ class Fit:
             f"{self.training.reason} after {self.training.num_steps} iterations, work of {self.full_passes:,.0f} "
             "passes over all rows)"
         )
+
+    def _with_rows(self, data: Any) -> tuple[Model, Position, Any]:
+        """Model, draws and rows, the fitted ones by default, for what has an output for each row."""
+        return model_of(self), self.positions(), self.own_rows if data is None else data
 
     def _for_all_rows(self, subject: str) -> tuple[Model, Position, SelectedRows]:
         """Model, draws and coreset, for what goes from the coreset posterior to the full one."""

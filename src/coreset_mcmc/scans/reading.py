@@ -40,12 +40,12 @@ def _batches(files: Files, runs: Sequence[Run], names: Sequence[str], batch_rows
         groups.update(dict.fromkeys(files.groups(*run)))
     for file, members in groupby(groups, key=lambda group: int(files.group_places[group, 0])):
         reader = _Reader(files, file, names, batch_rows)
-        for stretch in _stretches(files, list(members), batch_rows):
+        for stretch in stretches(files, list(members), batch_rows):
             yield from reader.batches(stretch)
         files.check(file)
 
 
-def _stretches(files: Files, groups: list[int], rows: int) -> Iterator[list[int]]:
+def stretches(files: Files, groups: list[int], rows: int) -> Iterator[list[int]]:
     """Consecutive groups that are read in one go: several if they are small, so that none is held for long."""
     stretch: list[int] = []
     for group in groups:

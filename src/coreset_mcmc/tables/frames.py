@@ -6,7 +6,6 @@ the same steps, and with the same bits.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol, runtime_checkable
@@ -17,6 +16,7 @@ import pandas as pd
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch
+from coreset_mcmc.data.convert import check_names
 from coreset_mcmc.data.engine import Engine, merged
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
@@ -165,11 +165,4 @@ def as_table(table: Any) -> FrameSource:
 def check_frame(frame: pd.DataFrame) -> None:
     """At least one row, and one column for each name."""
     require(len(frame) > 0, "table", got="0 rows", expected="at least one row", fix="Check the filter that made it.")
-    repeated = sorted(name for name, count in Counter(map(str, frame.columns)).items() if count > 1)
-    require(
-        not repeated,
-        "table",
-        got=f"repeated columns {repeated}",
-        expected="one column for each name",
-        fix="Rename or drop the repeated columns.",
-    )
+    check_names("table", frame.columns)

@@ -36,6 +36,8 @@ from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.standardised import INTERCEPT, Structure
 from coreset_mcmc.tables.users_model import users_model
 
+FIXED = "they are standardised columns of a design: use cm.from_formula with the other table"
+"""Why the columns of another table cannot take the place of the rows."""
 RESERVED = ("chain", "draw", "row", "statistic")
 """Names of dimensions of a result, which no variable can have."""
 
@@ -151,7 +153,7 @@ def regression(
         notes.insert(0, f"{source.kept.num_dropped} rows with missing values dropped")
     data = in_memory(source) if is_in_memory else source
     return Regression(
-        model=replace(users_model(structure, scale, name, start), data=data, name=parsed.text),
+        model=replace(users_model(structure, scale, name, start), data=data, fixed_data=FIXED, name=parsed.text),
         data=data,
         formula=parsed.text,
         family=chosen.name,

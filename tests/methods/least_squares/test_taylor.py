@@ -12,14 +12,13 @@ from jax.flatten_util import ravel_pytree
 
 import coreset_mcmc as cm
 from coreset_mcmc.core.trees import flattened
-from coreset_mcmc.data import to_array_data
+from coreset_mcmc.data import ArrayData
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
-from coreset_mcmc.data.sample import UniformSample
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.methods.least_squares.scores import Scores
 from coreset_mcmc.methods.least_squares.start import positions_of, taylor_at
-from coreset_mcmc.methods.least_squares.taylor import row_remainders
+from coreset_mcmc.methods.least_squares.taylor import TaylorSums, row_remainders
 from coreset_mcmc.methods.sums import full_data_sums
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
@@ -140,9 +139,12 @@ def test_rows_that_are_sure_add_no_error(logistic):
 
 
 def test_sums_of_a_sample_are_scaled(rng):
-    rows = to_array_data(rng.normal(size=(10, 2)))
-    sample = UniformSample(rows, full_size=1_000)
-    np.testing.assert_allclose(sample.sum_over_rows(lambda batch: batch.sum(axis=0)), 100 * rows.arrays.sum(axis=0))
+    """Rows that had one chance in a hundred stand for a hundred rows each, beside a quadratic that is nothing here."""
+    rows, positions = jnp.asarray(rng.normal(size=(10, 2))), {"theta": jnp.asarray(rng.normal(size=(5, 2)))}
+    model = cm.models.gaussian_location(2)
+    sample = TaylorSums(np.zeros(2), np.zeros(2), np.zeros((2, 2)), rows, np.full(10, 0.01))
+    alone = full_data_sums(model, positions, ArrayData(rows)).total
+    np.testing.assert_allclose(sample.sums(model, positions).total, 100 * alone, rtol=1e-12)
 
 
 @pytest.mark.full

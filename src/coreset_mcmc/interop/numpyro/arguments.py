@@ -33,7 +33,8 @@ def arguments_of(function: Callable[..., Any], rows: Mapping[str, Any], static: 
         "data of a NumPyro model",
         got=f"{unknown}",
         expected=f"names of arguments of the model ({', '.join(named) or 'it has none'})",
-        fix="Rename those keys or leave them out; arguments that are not rows go to from_numpyro(..., static=...).",
+        fix="Rename those keys or leave them out; a scan takes columns={'x': ['x1', 'x2'], 'y': 'y'}. Arguments that "
+        "are not rows go to from_numpyro(..., static=...).",
     )
     both = sorted(set(rows) & set(static))
     require(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 
@@ -15,22 +16,28 @@ LOCAL_LATENTS = (
 )
 
 
-def refuse_failure(seen: Sites) -> None:
+def refuse_failure(seen: Sites, batch: Mapping[str, Any]) -> None:
     """A model that does not run on the data."""
     if seen.error is None:
         return
     uses_values = isinstance(seen.error, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError)
     raise InputError(
         "NumPyro model",
-        got=seen.failure,
+        got=f"{seen.failure}, with data of the shapes {_shapes(batch)}",
         expected="a model that runs on the data",
         fix=(
             "It uses values of the data as Python numbers (int, len(numpy.unique(...)), if). Compute such numbers "
             'beforehand and pass them with from_numpyro(..., static={"num_groups": 50}).'
             if uses_values
-            else "Keys of the data are arguments of the model; other arguments go to from_numpyro(..., static=...)."
+            else "Keys of the data are arguments of the model, which must have the shapes that it expects; other "
+            "arguments go to from_numpyro(..., static=...)."
         ),
     ) from seen.error
+
+
+def _shapes(batch: Mapping[str, Any]) -> str:
+    shapes = jax.tree.map(lambda leaf: leaf.shape, dict(batch))
+    return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
 
 
 def refuse_failure_on_few_rows(seen: Sites, num_rows: int) -> None:

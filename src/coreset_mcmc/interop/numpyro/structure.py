@@ -55,7 +55,7 @@ def look_at_rows(source: Source, batch: Mapping[str, Any], plate: str | None, fa
         fix="With so few rows sample the model directly.",
     )
     whole = look_at(source, batch, size, plate)
-    refuse_failure(whole)
+    refuse_failure(whole, batch)
     plate = _plate_of(whole, plate)
     runs = [whole]
     for count in SMALL_COUNTS:

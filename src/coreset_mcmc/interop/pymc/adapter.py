@@ -74,6 +74,7 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
         predictive=graph.predictive(order) if any(term in model.observed_RVs for term in terms.row_terms) else None,
         observed=graph.observed,
         data=graph.data,
+        fixed_data=_without_names(graph),
         identity=_identity(model, graph),
         name=name or model.name or "pymc",
     )
@@ -127,6 +128,12 @@ def _unconstrain(model: Any) -> Callable[[Mapping[str, Any], Position], Position
         return {key: given.get(key, np.asarray(point[key])) for key in position}
 
     return unconstrain
+
+
+def _without_names(graph: RowGraph) -> str:
+    """Why other rows cannot take the place of those that the model holds."""
+    unnamed = sorted({source.name for source in graph.sources if not source.has_own_name})
+    return f"{', '.join(unnamed)} are arrays without a name in the PyMC model: wrap them in pm.Data" if unnamed else ""
 
 
 def _identity(model: Any, graph: RowGraph) -> Any:

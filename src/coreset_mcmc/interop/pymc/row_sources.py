@@ -26,6 +26,8 @@ class RowSource:
     """Rows along the first axis."""
     axis: int
     """Where the rows run in the graph."""
+    has_own_name: bool = False
+    """Whether the user has named it; equal values of something that has a name may be chance."""
 
     def new_input(self) -> Variable:
         from pytensor.tensor import TensorType
@@ -57,14 +59,15 @@ def row_sources(
 ) -> list[RowSource]:
     """Everything in the graph that has one entry for each row, with equal constants under one name.
 
-    ``names`` are wishes, such as the name of the response for its values; pm.Data keep their own. Sources that are
-    ``known`` from another graph of the model keep their names too.
+    ``names`` are those of responses, for their values; pm.Data keep their own, though others may hold equal values as
+    long as they are placeholders. Sources that are ``known`` from another graph of the model keep their names too.
     """
     from pytensor.graph.traversal import graph_inputs
 
     names = names or {}
     candidates = {item: value_held(item) for item in graph_inputs(outputs)}
-    order = sorted(candidates, key=lambda item: item not in names)
+    own_names = {item: name for item in candidates if (name := names.get(item) or item.name)}
+    order = sorted(candidates, key=lambda item: item not in own_names)
     chosen: list[RowSource] = []
     for item in order:
         values = candidates[item]
@@ -73,9 +76,12 @@ def row_sources(
             continue
         rows = np.moveaxis(values, axis, 0)
         others = [*known, *chosen]
-        twin = next((old.name for old in others if old.variable is item or _are_equal(old.values, rows)), None)
-        used = {old.name for old in others}
-        chosen.append(RowSource(item, twin or _free_name(names.get(item) or item.name, used), rows, axis))
+        own_name = own_names.get(item)
+        twin = next((old for old in others if old.variable is item), None) or next(
+            (old for old in others if own_name in (None, old.name) and _are_equal(old.values, rows)), None
+        )
+        name = twin.name if twin else _free_name(own_name, {old.name for old in others})
+        chosen.append(RowSource(item, name, rows, axis, has_own_name=own_name is not None))
     return chosen
 
 
