@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
 from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
 
@@ -86,14 +86,6 @@ def test_a_large_ridge_stays_at_the_anchor(rng):
     np.testing.assert_allclose(solve(matrix, response, np.full(40, 2.0), 1e8), 2.0, rtol=1e-6)
 
 
-def test_numbers_do_not_compile_again(rng):
-    matrix, response = low_rank_problem(rng)
-    solve(matrix, response, np.ones(40), 0.5)
-    before = whole_solution._cache_size()
-    solve(matrix + 1.0, response, np.ones(40), 0.25)
-    assert whole_solution._cache_size() == before
-
-
 @pytest.mark.full
 def test_where_exchanges_go_round_the_ridge_grows(rng):
     """More columns than equations and next to no ridge: the answer is the minimiser for the ridge that it names."""
@@ -106,3 +98,43 @@ def test_where_exchanges_go_round_the_ridge_grows(rng):
         expected = by_scipy(matrix, response, anchor, float(solution.ridge))
         np.testing.assert_allclose(solution.weights, expected, atol=1e-3 * expected.max())
     assert grew > 0, "otherwise nothing was tested"
+
+
+def test_limits_are_kept_as_far_as_they_are_stiff(rng):
+    """Against a general solver; an excess shrinks as the stiffness grows, and limits that are kept change nothing."""
+    matrix, response = low_rank_problem(rng)
+    coefficients, anchor = rng.exponential(size=(3, 40)) / 20, np.ones(40)
+    excesses = []
+    for stiffness in (1.0, 100.0):
+        limits = Limits(coefficients, stiffness)
+        weights = solve(matrix, response, anchor, 0.1, limits)
+
+        def objective(w, stiffness=stiffness):
+            scale = np.sqrt(np.mean(matrix**2, axis=0))
+            over = np.maximum(coefficients @ w - 1.0, 0.0)
+            fit = np.mean((matrix @ w - response) ** 2) + 0.1 * np.sum((scale * (w - anchor)) ** 2)
+            return fit + stiffness * np.sum(over**2)
+
+        found = minimize(objective, weights + 0.01, bounds=[(0.0, None)] * 40, method="L-BFGS-B")
+        assert objective(weights) <= found.fun * (1 + 1e-9)
+        excesses.append((coefficients @ weights - 1.0).max())
+    assert excesses[0] > 2 * excesses[1] > 0, "otherwise no limit was at work"
+    slack = Limits(1e-3 * coefficients, 100.0)
+    np.testing.assert_allclose(
+        solve(matrix, response, anchor, 0.1, slack), solve(matrix, response, anchor, 0.1), rtol=1e-9
+    )
+
+
+def test_where_the_search_starts_changes_nothing(rng):
+    matrix, response = low_rank_problem(rng)
+    expected = solve(matrix, response, np.ones(40), 1e-3)
+    for near in (expected, np.zeros(40), rng.exponential(size=40)):
+        np.testing.assert_allclose(
+            solve(matrix, response, np.ones(40), 1e-3, near=near), expected, rtol=1e-8, atol=1e-12
+        )
+
+
+def test_numbers_that_are_none_have_no_solution(rng):
+    matrix, response = low_rank_problem(rng)
+    matrix[3, 4] = np.nan
+    assert np.isnan(solve(matrix, response, np.ones(40), 1e-3)).any()

@@ -58,8 +58,10 @@ Candidates are the rows of the resident sample: all rows if they are few; beside
 behind control variates.
 """
 
-NUM_CORRELATED_DRAWS, MOST_REPEATS = 512, 4
-"""Beside a Gaussian term: draws behind the correlations, and how often rows are exchanged for one window."""
+NUM_CORRELATED_DRAWS, MOST_CANDIDATES, MOST_REPEATS = 512, 16_384, 4
+"""Beside a Gaussian term: draws behind the correlations, rows that are looked at, and how often rows are exchanged for
+one window.
+"""
 
 MOST_EXCHANGED = 0.25
 """Of the rows of a coreset, at once."""
@@ -127,10 +129,18 @@ class Exchanged(NamedTuple):
 
 
 def candidates_for(state: LeastSquaresState, problem: Problem) -> Resident:
-    """Rows that may come in: beside a Gaussian term those with large remainders, if a sample of them is known."""
-    if known_expansion(state) is not None and state.taylor is not None:
+    """Rows that may come in: beside a Gaussian term those with large remainders, if a sample of them is known.
+
+    Else some of those that are in memory: correlations with many draws are dear.
+    """
+    resident = problem.passes.resident
+    if known_expansion(state) is None:
+        return resident
+    if state.taylor is not None:
         return Resident(np.asarray(state.taylor.indices), state.taylor.rows)
-    return problem.passes.resident
+    count = len(resident.indices)
+    places = np.linspace(0, count - 1, min(count, MOST_CANDIDATES)).astype(np.int64)
+    return Resident(resident.indices[places], jax.tree.map(lambda leaf: np.asarray(leaf)[places], resident.rows))
 
 
 def exchange_rows(

@@ -1,0 +1,263 @@
+"""Weighted rows beside a Gaussian term: derivatives that match, curvature that stays below, and posteriors that are right."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import coreset_mcmc as cm
+from coreset_mcmc.data.convert import to_rows
+from coreset_mcmc.data.selection import Uniform
+from coreset_mcmc.methods.least_squares import curvature as curvature_module
+from coreset_mcmc.methods.least_squares.curvature import MOST_CURVATURE, RowCurvature, row_curvatures, solve_within
+from coreset_mcmc.methods.least_squares.equations import Window, row_values
+from coreset_mcmc.methods.least_squares.expansion import expansion_at, weighted_derivatives
+from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
+from coreset_mcmc.methods.least_squares.rounds import or_nothing
+from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
+from coreset_mcmc.posterior.newton import NewtonSearch
+from coreset_mcmc.posterior.problem import make_problem, starting_positions
+
+SIZE, NUM_FEATURES, NUM_CHOSEN = 600, 7, 30
+DIM = NUM_FEATURES + 1
+
+
+def logistic_rows(seed=0, size=SIZE, num_features=NUM_FEATURES):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_t(5, size=(size, num_features))
+    chance = 1.0 / (1.0 + np.exp(1.5 - 0.3 * x.sum(axis=1)))
+    return {"x": x, "y": (rng.random(size) < chance).astype(float)}
+
+
+@pytest.fixture(scope="module")
+def at_mode():
+    """A logistic regression, thirty of its rows, and the expansion of all at the mode."""
+    with jax.enable_x64(True):
+        data, model = logistic_rows(), cm.models.logistic_regression(NUM_FEATURES)
+        chosen = Uniform().select(np.random.default_rng(0), data, SIZE, NUM_CHOSEN)
+        problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
+        search = NewtonSearch(tolerance=1e-6)
+        found, _ = posterior_of(problem).find_mode(search, flat_position(problem.position))
+        yield problem, expansion_at(problem, found)
+
+
+def log_likelihood(problem, rows, flat):
+    return np.asarray(problem.model.log_likelihood({"beta": jnp.asarray(flat)}, rows))
+
+
+def test_the_expansion_is_that_of_the_likelihood_alone(at_mode):
+    """By hand for a logistic regression: X'(y - p) and X'diag(p (1 - p)) X, without the prior."""
+    problem, expansion = at_mode
+    data = problem.data.source.whole()
+    design = np.column_stack([np.ones(SIZE), data["x"]])
+    p = 1.0 / (1.0 + np.exp(-design @ expansion.centre))
+    np.testing.assert_allclose(expansion.gradient, design.T @ (data["y"] - p), atol=1e-8)
+    curvature = (design * (p * (1 - p))[:, None]).T @ design
+    np.testing.assert_allclose(expansion.curvature, curvature, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(expansion.whitening.T @ curvature @ expansion.whitening, np.eye(DIM), atol=1e-9)
+
+
+def test_rows_and_term_have_the_derivatives_of_all_rows(at_mode, rng):
+    """To second order at the centre, for any weights: what is left is of third order."""
+    problem, expansion = at_mode
+    weights = rng.exponential(size=NUM_CHOSEN)
+    term = expansion.term(problem, problem.rows, weights)
+    gradient, curvature = weighted_derivatives(problem, problem.rows, weights, expansion.centre)
+    np.testing.assert_allclose(gradient + term.slope, expansion.gradient, atol=1e-9)
+    np.testing.assert_allclose(curvature + term.precision, expansion.curvature, atol=1e-9)
+    direction, data = rng.normal(size=DIM), problem.data.source.whole()
+
+    def difference(t):
+        at = expansion.centre + t * direction
+        coreset = weights @ log_likelihood(problem, problem.rows, at) + term.at(at[None])[0]
+        return log_likelihood(problem, data, at).sum() - coreset
+
+    small, large = (difference(t) - difference(0.0) for t in (0.01, 0.02))
+    assert 6.0 < large / small < 10.0, "eight for a third power, four for a second"
+
+
+def test_windows_hold_remainders(at_mode, rng):
+    """Of a row: its log-likelihood without the expansion by finite differences' closed form, centred over draws."""
+    problem, expansion = at_mode
+    flat = expansion.centre + 0.3 * rng.normal(size=(9, DIM))
+    found = np.asarray(row_values(problem.model, jnp.asarray(expansion.centre), {"beta": flat}, problem.rows))
+    rows = problem.rows
+    design = np.column_stack([np.ones(NUM_CHOSEN), rows["x"]])
+    p, y = 1.0 / (1.0 + np.exp(-design @ expansion.centre)), np.asarray(rows["y"])
+    delta = (flat - expansion.centre) @ design.T
+    here = np.array([log_likelihood(problem, rows, at) for at in flat])
+    expected = here - log_likelihood(problem, rows, expansion.centre) - (y - p) * delta + 0.5 * p * (1 - p) * delta**2
+    np.testing.assert_allclose(found, expected - expected.mean(axis=0), atol=1e-12)
+
+
+def test_curvature_of_rows_along_a_direction(at_mode, rng):
+    problem, expansion = at_mode
+    directions = rng.normal(size=(3, DIM))
+    found = row_curvatures(
+        problem.model, posterior_of(problem).unravel, jnp.asarray(expansion.centre), directions, problem.rows
+    )
+    design = np.column_stack([np.ones(NUM_CHOSEN), problem.rows["x"]])
+    p = 1.0 / (1.0 + np.exp(-design @ expansion.centre))
+    np.testing.assert_allclose(found, p * (1 - p) * (directions @ design.T) ** 2, rtol=1e-9)
+
+
+def equations_of(problem, expansion, rng, num_draws=120):
+    flat = expansion.centre + rng.normal(size=(num_draws, DIM)) @ expansion.whitening.T
+    centre = jnp.asarray(expansion.centre)
+    values = np.asarray(row_values(problem.model, centre, {"beta": flat}, problem.rows))
+    everything = np.asarray(row_values(problem.model, centre, {"beta": flat}, problem.data.source.whole()))
+    return values, everything.sum(axis=1)
+
+
+def test_solutions_curve_no_more_than_all_rows(at_mode, rng):
+    """Without the limit some direction overshoots; with it P is positive definite and the fit is hardly worse."""
+    problem, expansion = at_mode
+    values, totals = equations_of(problem, expansion, rng)
+    curvature, anchor = RowCurvature(problem, expansion), np.ones(NUM_CHOSEN)
+    free = nonnegative_ridge(NormalEquations.of(values, totals), anchor, 1e-6).weights
+    assert curvature.largest(free) > 1.2, "otherwise the limit has nothing to do"
+    within = solve_within(values, totals, anchor, 1e-6, curvature).weights
+    assert (within >= 0).all()
+    assert curvature.largest(within) <= MOST_CURVATURE + 1e-9
+    term = expansion.term(problem, problem.rows, within)
+    assert np.linalg.eigvalsh(term.precision).min() > 0
+    scaled = curvature.scaled(free)
+    left = [np.mean((totals - values @ weights) ** 2) for weights in (within, scaled)]
+    assert left[0] < left[1], "limits in the solve are better than scaling afterwards"
+    assert left[0] < 0.7 * np.mean(totals**2)
+
+
+def test_a_curvature_that_is_not_a_number_is_no_solution(at_mode, rng, monkeypatch):
+    problem, expansion = at_mode
+    values, totals = equations_of(problem, expansion, rng)
+    monkeypatch.setattr(curvature_module.RowCurvature, "of", lambda self, weights: np.full((DIM, DIM), np.nan))
+    curvature = RowCurvature(problem, expansion)
+    assert np.isnan(solve_within(values, totals, np.ones(NUM_CHOSEN), 1e-6, curvature).weights).all()
+    assert curvature.largest(np.ones(NUM_CHOSEN)) == np.inf
+    np.testing.assert_array_equal(curvature.scaled(np.ones(NUM_CHOSEN)), 0.0)
+
+
+def test_negative_curvature_of_the_likelihood_counts_as_flat():
+    """Student-t errors, whose rows far out curve upwards: beside the prior there is a mode, and w = 0 is proper."""
+
+    def rows_log_likelihood(position, batch):
+        return -2.0 * jnp.log1p((batch - position["mean"][0] - position["mean"][1] ** 2) ** 2)
+
+    model = cm.Model(
+        lambda position: -0.5 * 40.0 * jnp.sum(position["mean"] ** 2),
+        rows_log_likelihood,
+        {"mean": np.zeros(2)},
+    )
+    data = np.array([3.0, 3.5, 4.0])
+    chosen = Uniform().select(np.random.default_rng(0), data, 3, 2)
+    problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
+    found, _ = posterior_of(problem).find_mode(NewtonSearch(), flat_position(problem.position))
+    prior = posterior_of(problem).prior_derivatives(found.position)
+    assert np.linalg.eigvalsh(prior.hessian - found.derivatives.hessian).min() < 0, "what is to be tested"
+    expansion = expansion_at(problem, found)
+    assert expansion.is_known
+    assert np.linalg.eigvalsh(expansion.curvature).min() > 0
+
+
+def test_rows_that_explain_less_than_nothing_are_left_out():
+    window = Window(np.array([[1.0], [-1.0], [0.0]]), np.array([-1.0, 1.0, 0.0]))
+    weights, estimate = or_nothing(window, np.array([2.0]), 4.5)
+    assert weights == 0.0
+    assert estimate == 0.5
+    assert or_nothing(window, np.array([2.0]), 0.2)[0] == 2.0
+    assert or_nothing(window, np.array([2.0]), np.nan)[0] == 2.0
+
+
+def quietly(*arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return cm.fit(*arguments, progressbar=False, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Thirty parameters and forty of 4 000 rows: by the method's own choice, and without a term."""
+    data, model = logistic_rows(1, 4_000, 29), cm.models.logistic_regression(29)
+    options = {"coreset_size": 40, "draws": 500, "tune": 100, "random_seed": 5}
+    without = quietly(model, data, method=cm.LeastSquares(gaussian_term=False, num_rounds=6), **options)
+    return quietly(model, data, **options), without, model, data
+
+
+def test_few_rows_for_many_parameters_get_a_term(fitted):
+    fit, without, _, _ = fitted
+    assert fit.has_term
+    assert fit.settings["gaussian_term"] == "yes: 40 rows are fewer than the 742 that 30 parameters call for"
+    assert without.settings["gaussian_term"] == "no: as asked for"
+    assert fit.kl_estimate < 0.1 < without.kl_estimate
+
+
+def test_its_posterior_is_the_full_one(fitted):
+    """Importance weights to the full posterior are nearly equal, and its means and deviations those of exact draws."""
+    fit = fitted[0]
+    trust = fit.trust(num_coresets=1, sensitivity=False, progressbar=False)
+    assert trust.kl_estimate < 0.15
+    corrected = quietly_reweighted(fit)
+    assert corrected.settings["effective_draws"] > 0.6 * 2_000
+    spread = corrected.posterior["beta"].std(("chain", "draw"))
+    shift = (
+        fit.posterior["beta"].mean(("chain", "draw")) - corrected.posterior["beta"].mean(("chain", "draw"))
+    ) / spread
+    assert float(np.abs(shift).max()) < 0.3
+
+
+def quietly_reweighted(fit):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return fit.reweight(progressbar=False)
+
+
+def test_the_term_is_proper_and_matches(fitted):
+    fit, _, model, data = fitted
+    coreset = fit.coreset
+    assert np.linalg.eigvalsh(coreset.term.precision).min() > 0
+    assert coreset.coordinates == tuple(f"beta[{place}]" for place in range(30))
+    position = {"beta": jnp.asarray(coreset.term.centre)}
+    rows = {name: jnp.asarray(column) for name, column in coreset.columns.items()}
+
+    def of_coreset(at):
+        return coreset.weights @ model.log_likelihood(at, rows) + coreset.term.log_density(at)
+
+    with jax.enable_x64(True):
+        own = jax.grad(of_coreset)(position)["beta"]
+        full = jax.grad(lambda at: jnp.sum(model.log_likelihood(at, data)))(position)["beta"]
+    np.testing.assert_allclose(own, full, atol=1e-6)
+
+
+@pytest.mark.full
+def test_it_is_saved_loaded_and_resumed_to_the_same_bits(fitted, tmp_path):
+    fit, _, model, data = fitted
+    loaded = cm.load(fit.save(tmp_path / "fit.nc"), model=model, data=data)
+    np.testing.assert_array_equal(loaded.coreset.term.precision, fit.coreset.term.precision)
+    assert loaded.coreset.coordinates == fit.coreset.coordinates
+    options = {"coreset_size": 40, "draws": 100, "tune": 100, "random_seed": 5, "checkpoint": tmp_path / "run"}
+
+    def stop(*_):
+        return True
+
+    quietly(model, data, **{**options, "callbacks": [stop]})
+    resumed = quietly(model, data, **options)
+    assert resumed.has_term
+
+
+@pytest.mark.full
+def test_a_poor_term_falls_back(monkeypatch, fitted):
+    """Where the estimate with it is not good enough, the same rows are tried without, and the better is kept."""
+    _, _, model, data = fitted
+    fit = quietly(model, data, coreset_size=100, draws=100, tune=100, random_seed=5, kl_target=1e-9)
+    assert fit.settings["gaussian_term"].startswith("yes: with it the estimated KL was")
+
+
+def test_forced_where_it_cannot_be():
+    model = replace(cm.models.logistic_regression(2), differentiable=False)
+    with pytest.raises(cm.InputError, match="gaussian_term"):
+        cm.fit(model, logistic_rows(0, 50, 2), coreset_size=10, method=cm.LeastSquares(gaussian_term=True))
