@@ -70,10 +70,12 @@ def test_no_term_changes_nothing(rng):
 
 @pytest.mark.statistical
 def test_slices_sample_a_target_with_a_term(seed):
-    """Rows of weight zero, a flat prior's worth of nothing else: the draws are those of prior times term, a Gaussian."""
+    """With rows of weight zero the draws are those of a standard normal prior times the term: a Gaussian."""
     rng = np.random.default_rng(seed)
     term = a_term(rng)
-    target = replace(a_target(rng, term), weights=jnp.zeros(NUM_ROWS))
+    model = cm.models.logistic_regression(2)
+    normal = cm.Model(lambda position: -0.5 * jnp.sum(position["beta"] ** 2), model.log_likelihood, {})
+    target = replace(a_target(rng, term), weights=jnp.zeros(NUM_ROWS), model=normal)
     precision = term.precision + np.eye(DIM)
     mean = np.linalg.solve(precision, term.slope + term.precision @ term.centre)
     covariance = np.linalg.inv(precision)

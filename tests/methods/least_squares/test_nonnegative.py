@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, nnls
 
-from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
+from coreset_mcmc.methods.least_squares.nonnegative import Limits, NormalEquations, nonnegative_ridge
 
 
 def whole_solution(matrix, response, *arguments, **options):
@@ -129,9 +129,8 @@ def test_where_the_search_starts_changes_nothing(rng):
     matrix, response = low_rank_problem(rng)
     expected = solve(matrix, response, np.ones(40), 1e-3)
     for near in (expected, np.zeros(40), rng.exponential(size=40)):
-        np.testing.assert_allclose(
-            solve(matrix, response, np.ones(40), 1e-3, near=near), expected, rtol=1e-8, atol=1e-12
-        )
+        found = solve(matrix, response, np.ones(40), 1e-3, near=near)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
 
 
 def test_numbers_that_are_none_have_no_solution(rng):
