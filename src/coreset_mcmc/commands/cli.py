@@ -93,6 +93,10 @@ def fit_command(
     ] = None,
     kl_target: Annotated[float | None, typer.Option(help='Nats; where "auto" stops (0.05 by default).')] = None,
     method: Annotated[str | None, typer.Option(help="Another method; see 'coreset-mcmc list'.")] = None,
+    gaussian_term: Annotated[
+        bool | None,
+        typer.Option("--gaussian-term/--no-gaussian-term", help="Beside few rows for many parameters; by itself."),
+    ] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept from each chain (1000).")] = None,
     tune: Annotated[int | None, typer.Option(help="Draws discarded before them (500).")] = None,
     chains: Annotated[int | None, typer.Option(help="Chains (4).")] = None,
@@ -140,7 +144,7 @@ def fit_command(
         priors = {**asked.model.priors, **_priors(prior)}
         asked = asked.changed("data", drop_missing=drop_missing)
         asked = asked.changed("model", formula=formula, family=family, priors=priors)
-        asked = asked.changed("coreset", size=size, kl_target=kl_target, method=method)
+        asked = asked.changed("coreset", size=size, kl_target=kl_target, method=method, gaussian_term=gaussian_term)
         asked = asked.changed("sampling", draws=draws, tune=tune, chains=chains, seed=seed)
         asked = asked.changed("trust", check=trust)
         asked = asked.changed("output", interval=interval, report=report)

@@ -79,6 +79,8 @@ class CoresetPart:
     kl_target: float = 0.05
     """Nats; with ``size = "auto"`` the coreset grows until the estimated KL is below this."""
     method: str = DEFAULT_METHOD.name
+    gaussian_term: bool | None = None
+    """Whether a Gaussian term stands beside the rows; left out, where there are few rows for the parameters."""
 
 
 @dataclass(frozen=True)

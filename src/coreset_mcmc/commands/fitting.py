@@ -45,9 +45,11 @@ from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.fitting.fit import fit
-from coreset_mcmc.methods.registry import METHODS
+from coreset_mcmc.methods.contract import Method
+from coreset_mcmc.methods.registry import DEFAULT_METHOD, METHODS
 from coreset_mcmc.report import require_installed
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.results.term_table import term_path
 from coreset_mcmc.tables import Regression
 
 
@@ -136,6 +138,13 @@ def _check_method(config: Config) -> None:
         expected="a method that chooses rows",
         fix="Leave --coreset-size out, or choose another --method.",
     )
+    require(
+        config.coreset.gaussian_term is None or config.coreset.method == DEFAULT_METHOD.name,
+        "--gaussian-term",
+        got=f"the method {config.coreset.method}",
+        expected=f"the method {DEFAULT_METHOD.name}, the only one that knows such a term",
+        fix="Leave out one of --method and --gaussian-term.",
+    )
 
 
 def _carry_out(
@@ -154,6 +163,9 @@ def _carry_out(
             rows = coreset_rows(fitted, model)
         if rows is not None:
             folder.write(folder.coreset, lambda place: rows.to_csv(place, index=False))
+        if fitted.has_term:
+            table_of_term = fitted.coreset.term_frame()
+            folder.write(term_path(folder.coreset), lambda place: table_of_term.to_csv(place, index=False))
         checked = check(console, config, folder, fitted, model.response, is_in_memory=table.is_in_memory)
         summary = _summary(config, fitted, model, checked, warned, time.perf_counter() - began)
         if config.output.report:
@@ -191,11 +203,17 @@ def _fit(table: OpenTable, folder: RunFolder, model: Regression, engine: Engine 
         tune=sampling.tune,
         chains=sampling.chains,
         random_seed=sampling.seed,
-        method=METHODS[config.coreset.method](),
+        method=_method(config),
         var_names=list(model.priors),
         progressbar=progressbar,
         checkpoint=folder.checkpoint,
     )
+
+
+def _method(config: Config) -> Method:
+    """The method as it is asked for."""
+    term, make = config.coreset.gaussian_term, METHODS[config.coreset.method]
+    return make() if term is None else DEFAULT_METHOD(gaussian_term=term)
 
 
 def coreset_rows(fitted: Fit, model: Regression) -> pd.DataFrame | None:

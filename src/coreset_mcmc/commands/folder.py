@@ -3,6 +3,7 @@
     config.toml     everything that determines the run
     draws.nc        draws, statistics, training history (ArviZ)
     coreset.csv     the rows with their weights and original row numbers
+    coreset.gaussian.csv    the Gaussian term beside them, if there is one
     summary.json    the same numbers for programs
     report.html     the same for people
     checkpoint/     from where an unfinished run goes on
@@ -30,7 +31,7 @@ from coreset_mcmc.core.files import write_whole
 
 COMPLETE, INTERRUPTED = "complete", "interrupted"
 OWN_FILES = (
-    *(CONFIG_FILE, "draws.nc", "coreset.csv", "summary.json", "report.html", "predictive.json"),
+    *(CONFIG_FILE, "draws.nc", "coreset.csv", "coreset.gaussian.csv", "summary.json", "report.html", "predictive.json"),
     *("table.parquet", "lock"),
 )
 

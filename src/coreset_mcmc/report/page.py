@@ -97,6 +97,12 @@ def _notes(content: Content) -> list[str]:
     return notes + [note for note in (clean(text, LONGEST_NOTE) for text in found) if note not in notes]
 
 
+TERM_WORDS = (
+    " A Gaussian term carries the gradient and the Hessian of all rows; the weighted rows explain what these leave, "
+    "and are not the posterior without it."
+)
+
+
 def _coreset_words(fit: Fit) -> str:
     coreset = fit.coreset
     num_used = int((coreset.weights > 0).sum())
@@ -104,6 +110,7 @@ def _coreset_words(fit: Fit) -> str:
         f"{number(num_used)} of the {number(coreset.size)} chosen rows have a weight above zero. The weights add up to "
         f"{number(float(coreset.weights.sum()))} (the data have {number(coreset.num_rows)} rows), and are as "
         f"concentrated as {number(coreset.effective_size)} rows of equal weight."
+        + (TERM_WORDS if coreset.term is not None else "")
     )
 
 
