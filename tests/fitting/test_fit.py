@@ -14,7 +14,7 @@ import xarray
 
 import coreset_mcmc as cm
 import coreset_mcmc.driver.run as driver
-from coreset_mcmc.methods.sizes import default_rows_beside_term, rows_called_for
+from coreset_mcmc.methods.sizes import default_rows_beside_term, rows_to_start_from
 from tests.helpers.problems import logistic_data, small_method
 
 QUICK = {"coreset_size": 30, "draws": 200, "tune": 50, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -261,5 +261,5 @@ def test_bad_method_settings_are_refused_at_once(options, message):
 
 def test_more_parameters_get_more_rows_by_default():
     """What a quadratic in them calls for, never too many to train; two for each beside a Gaussian term."""
-    assert [rows_called_for(count) for count in (3, 24, 40, 500)] == [100, 486, 1_290, 5_000]
+    assert [rows_to_start_from(count) for count in (3, 24, 40, 500)] == [100, 486, 1_290, 5_000]
     assert [default_rows_beside_term(count) for count in (3, 24, 300, 5_000)] == [500, 500, 600, 1_500]

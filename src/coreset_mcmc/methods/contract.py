@@ -24,7 +24,7 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.driver.steps import Steps
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.law import Law
-from coreset_mcmc.methods.sizes import default_rows, rows_called_for
+from coreset_mcmc.methods.sizes import default_rows, rows_to_start_from
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
 
@@ -143,7 +143,7 @@ class Method(Steps):
     def fewest_rows(self, model: Model, position: Position) -> int:
         """Rows from which the search for a size starts."""
         del model
-        return rows_called_for(dimension(position))
+        return rows_to_start_from(dimension(position))
 
     def resized(self, coreset_size: int) -> Method:
         """The same method for a coreset of another size, for methods that know theirs."""

@@ -13,13 +13,18 @@ MOST_ROWS_BESIDE_TERM = 1_500
 
 
 def rows_called_for(num_coordinates: int) -> int:
-    """By the parameters: a quadratic in d variables has d (d + 3) / 2 coefficients to match."""
-    return min(max(FEWEST_ROWS, round(0.75 * num_coordinates * (num_coordinates + 3))), MOST_ROWS)
+    """By the parameters: a quadratic in d variables has d (d + 3) / 2 coefficients to match; half as many again do."""
+    return round(0.75 * num_coordinates * (num_coordinates + 3))
+
+
+def rows_to_start_from(num_coordinates: int) -> int:
+    """The same within bounds."""
+    return min(max(FEWEST_ROWS, rows_called_for(num_coordinates)), MOST_ROWS)
 
 
 def default_rows(num_coordinates: int) -> int:
     """Of a coreset whose rows say everything."""
-    return max(DEFAULT_ROWS, rows_called_for(num_coordinates))
+    return max(DEFAULT_ROWS, rows_to_start_from(num_coordinates))
 
 
 def default_rows_beside_term(num_coordinates: int) -> int:

@@ -34,8 +34,8 @@ def problem():
     return make_problem(model, to_rows(data), selected, starting_positions(model, jax.random.key(0), 4))
 
 
-def scores_of(problem, draws, centre, displacements, *, with_influence, with_remainder):
-    function = Scores(problem.model, posterior_of(problem).unravel, with_influence, with_remainder)
+def scores_of(problem, draws, centre, displacements, *, of_coreset, of_sample, beside_term=False):
+    function = Scores(problem.model, posterior_of(problem).unravel, of_coreset, of_sample, beside_term)
     parts = problem.passes.values(function, draws, centre, displacements, description="scores")
     return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
@@ -54,7 +54,7 @@ def row_values(problem, flat):
 
 
 def test_influence_is_the_standard_deviation_over_draws(problem, places):
-    (found,) = scores_of(problem, *places, with_influence=True, with_remainder=False)
+    (found,) = scores_of(problem, *places, of_coreset=True, of_sample=False)
     np.testing.assert_allclose(found, row_values(problem, places[0]).std(axis=0), rtol=1e-9)
 
 
@@ -67,18 +67,25 @@ def test_a_remainder_is_what_the_second_order_leaves(problem, places):
     along = displacements @ design.T
     expansion = along * (data["y"] - chance) - 0.5 * along**2 * chance * (1 - chance)
     left = row_values(problem, centre + displacements) - row_values(problem, centre[None]) - expansion
-    (found,) = scores_of(problem, *places, with_influence=False, with_remainder=True)
+    (found,) = scores_of(problem, *places, of_coreset=False, of_sample=True)
     np.testing.assert_allclose(found, np.sqrt(np.mean(left**2, axis=0)), rtol=1e-6, atol=1e-14)
 
 
 def test_both_come_from_one_pass(problem, places):
-    both = scores_of(problem, *places, with_influence=True, with_remainder=True)
+    both = scores_of(problem, *places, of_coreset=True, of_sample=True)
     alone = [
-        *scores_of(problem, *places, with_influence=True, with_remainder=False),
-        *scores_of(problem, *places, with_influence=False, with_remainder=True),
+        *scores_of(problem, *places, of_coreset=True, of_sample=False),
+        *scores_of(problem, *places, of_coreset=False, of_sample=True),
     ]
     for one, other in zip(both, alone, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-15)
+
+
+def test_beside_a_term_both_samples_go_by_remainders(problem, places):
+    one, other = scores_of(problem, *places, of_coreset=True, of_sample=True, beside_term=True)
+    (expected,) = scores_of(problem, *places, of_coreset=False, of_sample=True)
+    np.testing.assert_array_equal(one, expected)
+    np.testing.assert_array_equal(other, expected)
 
 
 def test_draws_are_fewer_with_very_many_rows(problem):
@@ -87,7 +94,7 @@ def test_draws_are_fewer_with_very_many_rows(problem):
     for size in (1_000, MANY_ROWS):
         influence, remainder = num_influence_draws(size), EVALUATIONS_PER_REMAINDER * num_remainder_draws(size)
         counts = {
-            flags: Scores(problem.model, unravel, *flags).num_evaluations(size, 100)
+            flags: Scores(problem.model, unravel, *flags, False).num_evaluations(size, 100)
             for flags in [(True, False), (False, True), (True, True)]
         }
         assert list(counts.values()) == [

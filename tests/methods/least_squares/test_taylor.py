@@ -50,7 +50,7 @@ def logistic():
         gaussian = approximation_at(search)
         noise = np.random.default_rng(1).normal(size=(NUM_DRAWS, FEATURES + 1))
         positions = positions_of(problem.position, gaussian.draws(noise))
-        scores = Scores(problem.model, posterior.unravel, with_influence=False, with_remainder=True)
+        scores = Scores(problem.model, posterior.unravel, of_coreset=False, of_sample=True, explains_remainders=False)
         displacements = 1.5 * noise[:4] @ gaussian.scale_factor.T
 
         def make(seed):
@@ -142,7 +142,7 @@ def test_sums_of_a_sample_are_scaled(rng):
     """Rows that had one chance in a hundred stand for a hundred rows each, beside a quadratic that is nothing here."""
     rows, positions = jnp.asarray(rng.normal(size=(10, 2))), {"theta": jnp.asarray(rng.normal(size=(5, 2)))}
     model = cm.models.gaussian_location(2)
-    sample = TaylorSums(np.zeros(2), np.zeros(2), np.zeros((2, 2)), rows, np.full(10, 0.01))
+    sample = TaylorSums(np.zeros(2), np.zeros(2), np.zeros((2, 2)), np.arange(10), rows, np.full(10, 0.01))
     alone = full_data_sums(model, positions, ArrayData(rows)).total
     np.testing.assert_allclose(sample.sums(model, positions).total, 100 * alone, rtol=1e-12)
 

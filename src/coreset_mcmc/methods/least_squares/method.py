@@ -70,7 +70,13 @@ from coreset_mcmc.methods.least_squares.state import (
     known_expansion,
 )
 from coreset_mcmc.methods.sampling import frozen_problem, sample_coreset
-from coreset_mcmc.methods.sizes import FEWEST_ROWS, default_rows, default_rows_beside_term, rows_called_for
+from coreset_mcmc.methods.sizes import (
+    FEWEST_ROWS,
+    default_rows,
+    default_rows_beside_term,
+    rows_called_for,
+    rows_to_start_from,
+)
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.models.model import Model
@@ -197,7 +203,7 @@ class LeastSquares(MovesByKernel):
 
     def fewest_rows(self, model: Model, position: Position) -> int:
         if self.gaussian_term is False or not self._may_start_hot(model, position):
-            return rows_called_for(dimension(position))
+            return rows_to_start_from(dimension(position))
         return FEWEST_ROWS
 
     def starts_hot(self, problem: Problem) -> bool:
