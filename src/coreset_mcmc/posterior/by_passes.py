@@ -19,7 +19,7 @@ from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior import by_predictor
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
-from coreset_mcmc.posterior.row_sums import RowSums, prior_derivatives, row_sums, with_prior
+from coreset_mcmc.posterior.row_sums import RowSums, likelihood_of, prior_derivatives, row_sums, with_prior
 from coreset_mcmc.posterior.second_order import Derivatives
 
 Unravel = by_predictor.Unravel
@@ -62,6 +62,11 @@ class FullPosterior:
         """Value, gradient and Hessian of the log-prior at a flat position."""
         result: Derivatives = jax.tree.map(np.asarray, _prior_derivatives(self.model, self.unravel, flat))
         return result
+
+    def likelihood_gradient(self, flat: np.ndarray, description: str) -> np.ndarray:
+        """Of all rows, without the prior: zero exactly where no row reads a parameter."""
+        sums = self.rows.sum(self.row_derivatives, flat, description=description)
+        return np.asarray(likelihood_of(sums).gradient)
 
     def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
         """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""

@@ -39,9 +39,14 @@ def prior_derivatives(model: Model, unravel: Unravel, flat: jax.Array) -> Deriva
     return to_second_order(lambda at: model.log_prior(unravel(at)), flat)
 
 
+def likelihood_of(sums: Any) -> Derivatives:
+    """Value, gradient and Hessian of the log-likelihood from the sums over all rows."""
+    result: Derivatives = sums.derivatives() if isinstance(sums, PredictorSums) else sums
+    return result
+
+
 def with_prior(model: Model, unravel: Unravel, flat: jax.Array, sums: Any) -> Derivatives:
     """Value, gradient and Hessian of the full log-density from the sums over all rows, in a compiled program."""
     prior = prior_derivatives(model, unravel, flat)
-    likelihood = sums.derivatives() if isinstance(sums, PredictorSums) else sums
-    total: Derivatives = jax.tree.map(jnp.add, prior, likelihood)
+    total: Derivatives = jax.tree.map(jnp.add, prior, likelihood_of(sums))
     return total

@@ -20,7 +20,7 @@ from coreset_mcmc.methods.least_squares.expansion import expansion_at, weighted_
 from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
 from coreset_mcmc.methods.least_squares.rounds import or_nothing
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
-from coreset_mcmc.posterior.newton import NewtonSearch
+from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
 
 SIZE, NUM_FEATURES, NUM_CHOSEN = 600, 7, 30
@@ -43,7 +43,7 @@ def at_mode():
         problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
         search = NewtonSearch(tolerance=1e-6)
         found, _ = posterior_of(problem).find_mode(search, flat_position(problem.position))
-        yield problem, expansion_at(problem, found)
+        yield problem, expansion_at(problem, found, np.asarray(approximation_at(found).scale_factor))
 
 
 def log_likelihood(problem, rows, flat):
@@ -159,7 +159,7 @@ def test_negative_curvature_of_the_likelihood_counts_as_flat():
     found, _ = posterior_of(problem).find_mode(NewtonSearch(), flat_position(problem.position))
     prior = posterior_of(problem).prior_derivatives(found.position)
     assert np.linalg.eigvalsh(prior.hessian - found.derivatives.hessian).min() < 0, "what is to be tested"
-    expansion = expansion_at(problem, found)
+    expansion = expansion_at(problem, found, np.asarray(approximation_at(found).scale_factor))
     assert expansion.is_known
     assert np.linalg.eigvalsh(expansion.curvature).min() > 0
 

@@ -16,8 +16,9 @@ from coreset_mcmc.data import ArrayData
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
 from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.scores import Scores
-from coreset_mcmc.methods.least_squares.start import positions_of, taylor_at
+from coreset_mcmc.methods.least_squares.start import taylor_at
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums, row_remainders
 from coreset_mcmc.methods.sums import full_data_sums
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of

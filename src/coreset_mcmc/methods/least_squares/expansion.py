@@ -27,7 +27,7 @@ import numpy as np
 from coreset_mcmc.core.types import Batch, pytree
 from coreset_mcmc.posterior.by_passes import posterior_of
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
-from coreset_mcmc.posterior.newton import NewtonSearchState, approximation_at
+from coreset_mcmc.posterior.newton import NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
 
 FLAT = 1e-8
@@ -76,9 +76,12 @@ def unknown_expansion(num_coordinates: int) -> Expansion:
     return Expansion(nothing, nothing, unit, unit, np.asarray(False))
 
 
-def expansion_at(problem: Problem, search: NewtonSearchState) -> Expansion:
-    """Where a search has converged: the likelihood's part of its derivatives."""
-    posterior, scale = posterior_of(problem), np.asarray(approximation_at(search).scale_factor)
+def expansion_at(problem: Problem, search: NewtonSearchState, scale: np.ndarray) -> Expansion:
+    """Where a search has converged: the likelihood's part of its derivatives.
+
+    ``scale`` (d, d) is a factor of the covariance of the posterior, in whose units curvature is flat or not.
+    """
+    posterior = posterior_of(problem)
     prior = posterior.prior_derivatives(search.position)
     curvature = prior.hessian - search.derivatives.hessian
     spectrum, vectors = np.linalg.eigh(scale.T @ curvature @ scale)

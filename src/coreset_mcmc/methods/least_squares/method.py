@@ -55,6 +55,7 @@ from coreset_mcmc.methods.contract import Trained, discrete_parts
 from coreset_mcmc.methods.draws import require_equal_shares
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.least_squares.ahead import programs_ahead
+from coreset_mcmc.methods.least_squares.conditional import conditional_step, pilot_step
 from coreset_mcmc.methods.least_squares.drawing import kernel_or_slices
 from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
 from coreset_mcmc.methods.least_squares.exchange import exchange_step
@@ -150,7 +151,7 @@ class LeastSquares(MovesByKernel):
 
     @property
     def max_steps(self) -> int:
-        return 2 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + self.max_newton_steps
+        return 3 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + 2 * self.max_newton_steps
 
     def window_size(self, problem: Problem) -> int:
         """J: enough equations for what they have to tell."""
@@ -244,6 +245,7 @@ class LeastSquares(MovesByKernel):
             num_drawn=np.zeros((), np.int32),
             search=self._mode_start(problem).search.begin(flat_position(problem.position)) if starts_hot else None,
             taylor=self._mode_start(problem).no_taylor(problem) if self.samples_rows(problem) else None,
+            is_held=np.zeros(dimension(problem.position), bool),
             expansion=unknown_expansion(dimension(problem.position)) if self.has_term(problem) else None,
             indices=np.asarray(problem.indices, np.int64),
             rows=jax.tree.map(np.asarray, problem.rows),
@@ -279,11 +281,15 @@ class LeastSquares(MovesByKernel):
             return start.sample_mode_step(state, problem)
         if phase == Phase.MODE:
             return start.newton_step(state, problem)
+        if phase == Phase.CONDITIONAL:
+            return conditional_step(state, problem, start.search, self.max_newton_steps)
         base = jax.random.wrap_key_data(jnp.asarray(state.seed), impl=jax.random.key_impl(key))
         moved, info = self._drawing_step(jax.random.fold_in(base, int(state.num_drawn)), state, problem)
         return moved._replace(num_drawn=np.asarray(int(state.num_drawn) + 1, np.int32)), info
 
     def _drawing_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
+        if int(state.phase) == Phase.PILOT:
+            return pilot_step(key, state, problem, self._rounds(problem).drawing(Phase.ROUNDS))
         if int(state.phase) == Phase.SCORES:
             return self._mode_start(problem).scores_step(key, state, problem)
         if int(state.phase) == Phase.EXCHANGE:

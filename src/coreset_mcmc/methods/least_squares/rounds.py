@@ -26,18 +26,18 @@ from coreset_mcmc.methods.least_squares.equations import (
     without_nonfinite,
 )
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
-from coreset_mcmc.methods.least_squares.start import positions_of
+from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
     LeastSquaresState,
     Phase,
     Stepped,
     curvature_of,
+    gaussian_of,
     in_phase,
     known_expansion,
     nothing_learned,
 )
-from coreset_mcmc.posterior.newton import approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
 FAR = 50.0
@@ -114,7 +114,7 @@ class Rounds:
         """The widened Laplace approximation."""
         assert state.search is not None
         noise = generator_of(key).normal(size=(self.num_draws, state.scale.shape[0]))
-        flat = approximation_at(state.search).draws(self.widening * noise)
+        flat = gaussian_of(state).draws(self.widening * noise)
         return _Drawn(positions_of(problem.position, flat), state.best_positions, 1.0, 0)
 
     def _measured(self, phase: int, positions: Position, state: LeastSquaresState, problem: Problem) -> Measured:

@@ -18,15 +18,18 @@ import numpy as np
 
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.core.types import Key, Position
+from coreset_mcmc.core.types import Key
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
+from coreset_mcmc.methods.least_squares.conditional import JOINT_STEPS, unread_coordinates
 from coreset_mcmc.methods.least_squares.curvature import RowCurvature
 from coreset_mcmc.methods.least_squares.expansion import expansion_at
+from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.scores import Scores, num_influence_draws, num_remainder_draws
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresState,
     Phase,
     Stepped,
+    gaussian_of,
     in_phase,
     known_expansion,
     nothing_learned,
@@ -100,7 +103,17 @@ class ModeStart:
         has_failed = int(info.status) != Status.OK.value or search.iteration >= self.max_newton_steps
         after = Phase.SCORES if search.has_converged else Phase.COLD_ROUNDS if has_failed else Phase.MODE
         moved = in_phase(state, after)._replace(search=search)
+        if self.gaussian_term and not search.has_converged and (has_failed or search.iteration == JOINT_STEPS):
+            moved = self._or_conditional(moved, problem)
         return moved, nothing_learned(moved, float(info.newton_decrement), int(info.num_evaluations))
+
+    def _or_conditional(self, state: LeastSquaresState, problem: Problem) -> LeastSquaresState:
+        """Where a joint mode is not to be found, and some parameters are read by no row, that of the others."""
+        start = flat_position(problem.position)
+        is_held = unread_coordinates(problem, start)
+        if not is_held.any() or is_held.all():
+            return state
+        return in_phase(state, Phase.CONDITIONAL)._replace(is_held=is_held, search=self.search.begin(start))
 
     def _memory(self, problem: Problem) -> Hashable:
         """Under what the mode is remembered: it follows from the model and from where the search began."""
@@ -126,7 +139,7 @@ class ModeStart:
     def scores_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """Starts, shape, rows and control variates, once the search has converged."""
         assert state.search is not None
-        gaussian, generator = approximation_at(state.search), generator_of(key)
+        gaussian, generator = gaussian_of(state), generator_of(key)
         size, num_coordinates = problem.data.size, gaussian.mean.size
         noise = generator.normal(size=(max(self.num_chains, num_influence_draws(size)), num_coordinates))
         flat = gaussian.draws(noise)
@@ -136,7 +149,7 @@ class ModeStart:
             is_first=np.asarray(True),
         )
         if self.gaussian_term:
-            moved = moved._replace(expansion=expansion_at(problem, state.search))
+            moved = moved._replace(expansion=expansion_at(problem, state.search, moved.scale))
         task = self.scores_task(problem)
         if not task.is_needed:
             return self._scaled(moved, problem), nothing_learned(moved, np.nan, 0)
@@ -159,7 +172,7 @@ class ModeStart:
         size, num_coordinates = problem.data.size, flat.shape[1]
         counts = [problem.coreset_size] if self.chooses_rows else []
         counts += [self.subsample_size] if self.samples_rows(problem) and self.subsample_size else []
-        centre, gaussian = state.search.position, approximation_at(state.search)
+        centre, gaussian = state.search.position, gaussian_of(state)
         noise = self.widening(num_coordinates) * generator.normal(size=(num_remainder_draws(size), num_coordinates))
         return sample_by_scores(
             problem.passes,
@@ -196,14 +209,3 @@ def taylor_at(problem: Problem, centre: np.ndarray, full: Any, sample: RowSample
         rows=sample.rows,
         probabilities=sample.probabilities,
     )
-
-
-def positions_of(position: Position, flat: np.ndarray) -> Position:
-    """Flat positions (K, d) as a tree like ``position`` with a leading axis, on the host."""
-    leaves, structure = jax.tree.flatten(position)
-    places = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
-    parts = [
-        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.asarray(leaf).dtype)
-        for leaf, first, last in zip(leaves, places[:-1], places[1:], strict=True)
-    ]
-    return jax.tree.unflatten(structure, parts)

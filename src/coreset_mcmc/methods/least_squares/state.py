@@ -11,16 +11,17 @@ from coreset_mcmc.methods.least_squares.curvature import RowCurvature
 from coreset_mcmc.methods.least_squares.equations import Window
 from coreset_mcmc.methods.least_squares.expansion import Expansion
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums
-from coreset_mcmc.posterior.newton import NewtonSearchState
+from coreset_mcmc.posterior.newton import LaplaceApproximation, NewtonSearchState, approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
 
 class Phase:
     """What a step of training does."""
 
-    SAMPLE_MODE, MODE, SCORES, COLD_ROUNDS, ROUNDS, EXCHANGE = range(6)
+    SAMPLE_MODE, MODE, SCORES, COLD_ROUNDS, ROUNDS, EXCHANGE, CONDITIONAL, PILOT = range(8)
     """Find the mode of a sample; one Newton step to that of all rows; choose rows at the mode; a round by slice
-    sampling, or a kernel of the user's; a round from a hot start; an exchange of rows.
+    sampling, or a kernel of the user's; a round from a hot start; an exchange of rows; one Newton step of what rows
+    read, and chains that find a centre, where there is no joint mode.
     """
 
 
@@ -38,6 +39,8 @@ class LeastSquaresState(NamedTuple):
     """The control variates, if there are rows enough for them; of no use before the mode is found."""
     expansion: Expansion | None
     """Of all rows, if a Gaussian term carries what it knows."""
+    is_held: np.ndarray
+    """Marks (d,) parameters that no row reads, where the centre is not a joint mode; none otherwise."""
     indices: np.ndarray
     """Row numbers of the coreset (M,), 64-bit."""
     rows: Batch
@@ -79,6 +82,14 @@ class LeastSquaresInfo(NamedTuple):
 
 Stepped = tuple[LeastSquaresState, LeastSquaresInfo]
 """What every step of training returns."""
+
+
+def gaussian_of(state: LeastSquaresState) -> LaplaceApproximation:
+    """What the posterior looks like where the search has ended."""
+    assert state.search is not None
+    if not np.any(state.is_held):
+        return approximation_at(state.search)
+    return LaplaceApproximation(state.search.position, state.scale, state.search.derivatives.value)
 
 
 def known_expansion(state: LeastSquaresState) -> Expansion | None:
