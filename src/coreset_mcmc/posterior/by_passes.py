@@ -16,13 +16,13 @@ from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import RowFunction
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior import by_predictor
+from coreset_mcmc.posterior import predictor_sums
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.row_sums import RowSums, prior_derivatives, row_sums, with_prior
 from coreset_mcmc.posterior.second_order import Derivatives
 
-Unravel = by_predictor.Unravel
+Unravel = predictor_sums.Unravel
 
 
 @dataclass(frozen=True)
