@@ -29,6 +29,12 @@ FEWEST_LEVELS = 9
 """Of a factor that becomes codes; with fewer, columns of zeros and ones are as quick."""
 
 
+def _levels(count: int, reference: int | None) -> np.ndarray:
+    """Those that have a column."""
+    every = np.arange(count)
+    return every if reference is None else np.delete(every, reference)
+
+
 @dataclass(frozen=True, eq=False)
 class CodedTerm:
     """A term of a formula whose rows are codes."""
@@ -46,8 +52,7 @@ class CodedTerm:
     @property
     def levels(self) -> np.ndarray:
         """Of its columns."""
-        every = np.arange(self.num_levels)
-        return every if self.reference is None else np.delete(every, self.reference)
+        return _levels(self.num_levels, self.reference)
 
     def codes(self, rows: CleanRows) -> np.ndarray:
         """(n,)"""
@@ -88,12 +93,17 @@ class Factor:
     def num_levels(self) -> int:
         return len(self.scales) + (self.reference is not None)
 
+    @property
+    def levels(self) -> np.ndarray:
+        """Of its coefficients."""
+        return _levels(self.num_levels, self.reference)
+
     def effects(self, coefficients: Any) -> jax.Array:
         """Of each level (L,), from all coefficients; zero for that of reference."""
         own = coefficients[self.columns] / np.array(self.scales)
-        if self.reference is None:
-            return jnp.asarray(own)
-        return jnp.concatenate([own[: self.reference], jnp.zeros(1), own[self.reference :]])
+        # A scatter is an array of its own: XLA would fuse a concatenation with the lookup, once for every row.
+        whole = jnp.zeros(self.num_levels).at[self.levels]
+        return whole.set(own, unique_indices=True, indices_are_sorted=True)
 
     def centre(self, coefficients: Any) -> jax.Array:
         """What is taken away from every row."""
