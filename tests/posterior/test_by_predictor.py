@@ -108,9 +108,15 @@ def assert_same(derivatives, whole):
     np.testing.assert_array_equal(derivatives.hessian, derivatives.hessian.T)
 
 
+def without_regressors(model):
+    return replace(model, linear_predictor=replace(model.linear_predictor, regressors=None))
+
+
+@pytest.mark.parametrize("knows_regressors", [True, False])
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_ready_made_models(name, rng):
-    sums, _ = both_ways(*built_in(name, rng), rng)
+def test_ready_made_models(name, knows_regressors, rng):
+    model, batch = built_in(name, rng)
+    sums, _ = both_ways(model if knows_regressors else without_regressors(model), batch, rng)
     assert len(sums.direct) == (name == "linear")
 
 
@@ -120,11 +126,13 @@ def test_families_of_tables(family, rng):
     assert len(sums.direct) == len(FAMILIES[family].positive)
 
 
-def test_some_rows_at_a_time_and_panels(monkeypatch, rng):
-    """60 rows by 16 leave a remainder; five parameters in four panels, the last of which is cut short."""
-    monkeypatch.setattr(by_predictor, "MOST_COLUMN_VALUES", 16 * 5)
+@pytest.mark.parametrize("knows_regressors", [True, False])
+def test_some_rows_at_a_time_and_panels(knows_regressors, monkeypatch, rng):
+    """60 rows by 16 leave a remainder; four or five parameters in four panels, the last of which may be cut short."""
+    monkeypatch.setattr(by_predictor, "MOST_COLUMN_VALUES", 16 * 8)
     monkeypatch.setattr(by_predictor, "MANY_COLUMNS", 1)
-    sums, _ = both_ways(*built_in("linear", rng), rng)
+    model, batch = built_in("linear", rng)
+    sums, _ = both_ways(model if knows_regressors else without_regressors(model), batch, rng)
     assert isinstance(sums, PredictorSums)
 
 
@@ -184,10 +192,10 @@ def test_what_is_no_number_for_each_row_goes_the_other_way(rng):
 @double_precision
 def test_broken_twin_without_what_is_read_by_itself(rng):
     """Were log_variance overlooked, the comparison would say so."""
-    sums, whole = both_ways(*built_in("linear", rng), rng)
-    broken = replace(
-        sums, direct=(), direct_gradient=jnp.zeros(0), products=sums.products[:, :5], direct_hessian=jnp.zeros((0, 0))
-    )
+    model, batch = built_in("linear", rng)
+    sums, whole = both_ways(without_regressors(model), batch, rng)
+    products = jnp.delete(sums.products, 5, axis=0)
+    broken = replace(sums, direct=(), direct_gradient=jnp.zeros(0), products=products, direct_hessian=jnp.zeros((0, 0)))
     with pytest.raises(AssertionError):
         assert_same(broken.derivatives(None, lambda at: at, jnp.zeros(5)), whole)
 

@@ -145,19 +145,17 @@ def _some_at_a_time(
 
 def _of_columns(parts: _Parts, columns: jax.Array, direct: tuple[int, ...]) -> PredictorSums:
     """From J (k, d, B)."""
+    products = lower_product(_side_by_side(_in_parameters(parts, columns)), _side_by_side(columns))
+    return PredictorSums(parts.value, parts.direct_slopes, products, parts.direct_hessian, direct=direct)
+
+
+def _in_parameters(parts: _Parts, columns: jax.Array) -> jax.Array:
+    """DJ, E and r of all rows, one after the other (k, d + q + 1, B)."""
     num_predictors = columns.shape[0]
     curvatures, mixed = parts.curvatures[:, :num_predictors], parts.curvatures[:, num_predictors:]
     is_single = num_predictors == 1
     curved = curvatures * columns if is_single else jnp.einsum("ijb,jdb->idb", curvatures, columns)
-    left, right = _side_by_side(columns), _side_by_side(jnp.concatenate([curved, mixed], axis=1))
-    return PredictorSums(
-        parts.value,
-        left @ parts.slopes.reshape(-1),
-        parts.direct_slopes,
-        upper_product(left, right),
-        parts.direct_hessian,
-        direct=direct,
-    )
+    return jnp.concatenate([curved, mixed, parts.slopes[:, None]], axis=1)
 
 
 def _of_regressors(
@@ -166,15 +164,15 @@ def _of_regressors(
     """From dense columns and the codes of levels."""
     dense, codes = regressors.of_rows(batch)
     sizes = [effects.shape[0] for effects in regressors.coefficients(position).effects]
-    curvatures = parts.curvatures[0]
-    of_rows = jnp.concatenate([parts.slopes, curvatures[:1], curvatures[0] * dense.T, curvatures[1:]]).T
+    columns, curvature = dense.T[None], parts.curvatures[0, 0]
+    of_rows = jnp.concatenate([_in_parameters(parts, columns)[0], curvature[None]]).T
     tables = [
-        jax.ops.segment_sum(curvatures[0], codes[one] * sizes[other] + codes[other], sizes[one] * sizes[other])
+        jax.ops.segment_sum(curvature, codes[one] * sizes[other] + codes[other], sizes[one] * sizes[other])
         for one, other in combinations(range(len(sizes)), 2)
     ]
     shapes = combinations(sizes, 2)
     return replace(
-        _of_columns(parts, dense.T[None], direct),
+        _of_columns(parts, columns, direct),
         levels=tuple(jax.ops.segment_sum(of_rows, own, size) for own, size in zip(codes, sizes, strict=True)),
         tables=tuple(table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)),
     )
@@ -213,17 +211,17 @@ def _columns(split: LinearPredictor, unravel: Unravel, batch: Batch, flat: jax.A
     return result
 
 
-def upper_product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """``left @ right.T`` on and above the diagonal; some of what lies below it is zero instead."""
-    size = left.shape[0]
+def lower_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """``left @ right.T`` on and below the diagonal; some of what lies above it is zero instead."""
+    size = right.shape[0]
     if size < MANY_COLUMNS:
         return left @ right.T
-    height = -(-size // NUM_PANELS)
+    width = -(-size // NUM_PANELS)
     panels = []
-    for start in range(0, size, height):
-        panel = left[start : start + height] @ right[start:].T
-        panels.append(jnp.pad(panel, ((0, 0), (start, 0))))
-    return jnp.concatenate(panels)
+    for start in range(0, size, width):
+        panel = left[start:] @ right[start : start + width].T
+        panels.append(jnp.pad(panel, ((start, 0), (0, 0))))
+    return jnp.concatenate(panels, axis=1)
 
 
 def _side_by_side(array: jax.Array) -> jax.Array:

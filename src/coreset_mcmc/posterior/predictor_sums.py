@@ -34,16 +34,14 @@ class PredictorSums:
     """
 
     value: Any
-    gradient: Any
-    """X'r (p,)."""
     direct_gradient: Any
     """In psi (q,)."""
     products: Any
-    """X'DX, of which what lies below the diagonal does not count, and X'E side by side (p, p + q)."""
+    """X'DX, of which what lies above the diagonal does not count, E'X and r'X, one below the other (p + q + 1, p)."""
     direct_hessian: Any
     """F (q, q)."""
     levels: tuple[Any, ...] = ()
-    """For every factor the sums over rows of each level of r, D, DX and E side by side (L, 2 + p + q)."""
+    """For every factor the sums over rows of each level of DX, E, r and D side by side (L, p + q + 2)."""
     tables: tuple[Any, ...] = ()
     """For every two factors the sums of D over rows of each pair of levels."""
     direct: tuple[int, ...] = static(default=())
@@ -68,18 +66,18 @@ class PredictorSums:
 
     def _of_coefficients(self) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Gradient (m,), Hessian (m, m) and derivatives in psi as well (m, q), coefficients first, then effects."""
-        width = self.gradient.shape[0]
-        dense, mixed = self.products[:, :width], self.products[:, width:]
-        blocks: dict[tuple[int, int], Any] = {(0, 0): jnp.triu(dense) + jnp.triu(dense, 1).T}
+        width = self.products.shape[1]
+        lower = self.products[:width]
+        blocks: dict[tuple[int, int], Any] = {(0, 0): jnp.tril(lower) + jnp.tril(lower, -1).T}
         for place, sums in enumerate(self.levels, start=1):
-            across = sums[:, 2 : 2 + width]
-            blocks |= {(place, place): jnp.diag(sums[:, 1]), (place, 0): across, (0, place): across.T}
+            across = sums[:, :width]
+            blocks |= {(place, place): jnp.diag(sums[:, -1]), (place, 0): across, (0, place): across.T}
         pairs = combinations(range(1, len(self.levels) + 1), 2)
         for (one, other), table in zip(pairs, self.tables, strict=True):
             blocks |= {(one, other): table, (other, one): table.T}
         count = 1 + len(self.levels)
         return (
-            jnp.concatenate([self.gradient, *(sums[:, 0] for sums in self.levels)]),
+            jnp.concatenate([self.products[-1], *(sums[:, -2] for sums in self.levels)]),
             jnp.block([[blocks[row, column] for column in range(count)] for row in range(count)]),
-            jnp.concatenate([mixed, *(sums[:, 2 + width :] for sums in self.levels)]),
+            jnp.concatenate([self.products[width:-1].T, *(sums[:, width:-2] for sums in self.levels)]),
         )
