@@ -18,11 +18,21 @@ from coreset_mcmc.core.errors import InputError, require_count
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.checks import index_column
 from coreset_mcmc.models.model import ChangeBound, Model
+from coreset_mcmc.models.regressors import Coefficients, Regressors, RowRegressors
 from coreset_mcmc.models.special import softplus
 
 
 def _log_prior(position: Position) -> jax.Array:
     return -0.5 * jnp.sum(position["ability"] ** 2)
+
+
+def _of_rows(batch: Batch) -> RowRegressors:
+    return RowRegressors(jnp.zeros((batch["winner"].shape[0], 0)), (batch["winner"], batch["loser"]))
+
+
+def _coefficients(position: Position) -> Coefficients:
+    """Winners and losers are two factors whose effects have opposite signs."""
+    return Coefficients(jnp.zeros(0), (position["ability"], -position["ability"]))
 
 
 def _predictor(position: Position, batch: Batch) -> jax.Array:
@@ -65,6 +75,7 @@ def bradley_terry(num_players: int) -> Model:
         _log_prior,
         _predictor,
         _log_likelihood,
+        regressors=Regressors(_of_rows, _coefficients),
         initial_position={"ability": np.zeros(num_players)},
         change_bound=ChangeBound(_one, _largest_change),
         check_data=check_data,

@@ -1,10 +1,26 @@
-"""The linear predictor with an intercept, without copying the features."""
+"""The linear predictor with an intercept, without copying the features, and what it is made of."""
 
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
+
+from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.models.regressors import Coefficients, Regressors, RowRegressors
 
 
 def intercept_plus(features: jax.Array, coefficients: jax.Array) -> jax.Array:
     """beta_0 + x'(beta_1..beta_p) for each row."""
     return coefficients[0] + features @ coefficients[1:]
+
+
+def _of_rows(batch: Batch) -> RowRegressors:
+    return RowRegressors(jnp.concatenate([jnp.ones((batch["x"].shape[0], 1)), batch["x"]], axis=1))
+
+
+def _coefficients(position: Position) -> Coefficients:
+    return Coefficients(position["beta"])
+
+
+WITH_INTERCEPT = Regressors(_of_rows, _coefficients)
+"""Those of :func:`intercept_plus` for rows with features "x" and positions with coefficients "beta"."""

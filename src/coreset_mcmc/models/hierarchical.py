@@ -25,6 +25,7 @@ from coreset_mcmc.core.errors import require_count
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.checks import check_support, index_column, regression_columns
 from coreset_mcmc.models.model import ChangeBound, Model
+from coreset_mcmc.models.regressors import Coefficients, Regressors, RowRegressors
 from coreset_mcmc.models.special import inverse_scale, softplus
 
 
@@ -36,9 +37,15 @@ def _log_prior(position: Position) -> jax.Array:
     return result
 
 
-def _predictor(position: Position, batch: Batch) -> jax.Array:
-    result: jax.Array = batch["x"] @ position["beta"] + position["effects"][batch["group"].astype(jnp.int32)]
-    return result
+def _of_rows(batch: Batch) -> RowRegressors:
+    return RowRegressors(batch["x"], (batch["group"],))
+
+
+def _coefficients(position: Position) -> Coefficients:
+    return Coefficients(position["beta"], (position["effects"],))
+
+
+REGRESSORS = Regressors(_of_rows, _coefficients)
 
 
 def _log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
@@ -73,8 +80,9 @@ def hierarchical_logistic_regression(num_features: int, num_groups: int = 50) ->
 
     return Model.from_linear_predictor(
         _log_prior,
-        _predictor,
+        REGRESSORS.predictor,
         _log_likelihood,
+        regressors=REGRESSORS,
         initial_position={
             "beta": np.zeros(num_features),
             "effects": np.zeros(num_groups),

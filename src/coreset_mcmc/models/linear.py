@@ -15,7 +15,7 @@ import numpy as np
 from coreset_mcmc.core.errors import require_count
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.checks import regression_columns
-from coreset_mcmc.models.design import intercept_plus
+from coreset_mcmc.models.design import WITH_INTERCEPT, intercept_plus
 from coreset_mcmc.models.model import Model
 
 
@@ -46,6 +46,7 @@ def linear_regression(num_features: int) -> Model:
         _log_prior,
         _predictor,
         _log_likelihood,
+        regressors=WITH_INTERCEPT,
         initial_position={"beta": np.zeros(num_features + 1), "log_variance": np.array(10.0)},
         check_data=check_data,
         dims={"beta": ("coefficient",)},

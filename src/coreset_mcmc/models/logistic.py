@@ -16,7 +16,7 @@ import numpy as np
 from coreset_mcmc.core.errors import require_count
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.checks import check_support, regression_columns
-from coreset_mcmc.models.design import intercept_plus
+from coreset_mcmc.models.design import WITH_INTERCEPT, intercept_plus
 from coreset_mcmc.models.model import ChangeBound, Model
 from coreset_mcmc.models.special import softplus
 
@@ -58,6 +58,7 @@ def logistic_regression(num_features: int) -> Model:
         _log_prior,
         _predictor,
         _log_likelihood,
+        regressors=WITH_INTERCEPT,
         initial_position={"beta": np.zeros(num_features + 1)},
         change_bound=ChangeBound(_row_norm, _largest_change),
         check_data=check_data,

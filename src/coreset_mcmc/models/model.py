@@ -16,6 +16,7 @@ import jax
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.host import HostFunction, try_out
+from coreset_mcmc.models.regressors import Regressors
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,14 @@ class LinearPredictor:
 
     ``predictor(position, batch)`` must be affine in the position. Along ``position + t * direction`` it is then
     ``eta + t * slope``, and each evaluation costs one pass over the rows and no matrix product. A Hessian costs one
-    product of matrices where all else would take two (:mod:`coreset_mcmc.posterior.by_predictor`).
+    product of matrices where all else would take two (:mod:`coreset_mcmc.posterior.by_predictor`), and less where
+    ``regressors`` say which parameters are effects of the levels of a factor.
     """
 
     predictor: Callable[[Position, Batch], Any]
     log_likelihood: Callable[[Position, Any, Batch], jax.Array]
+    regressors: Regressors | None = None
+    """What a predictor of one number for each row is made of, beside an offset."""
 
 
 @dataclass(frozen=True)
@@ -134,19 +138,21 @@ class Model:
         log_prior: Callable[[Position], jax.Array],
         predictor: Callable[[Position, Batch], Any],
         log_likelihood: Callable[[Position, Any, Batch], jax.Array],
+        *,
+        regressors: Regressors | None = None,
         **options: Any,
     ) -> Model:
         """Build a model whose likelihood depends on an affine ``predictor(position, batch)``.
 
         ``log_likelihood(position, predicted, batch)`` may still read the position, for scale parameters and the like.
+        ``regressors``, if they are given, say what the predictor is made of.
         """
 
         def whole_log_likelihood(position: Position, batch: Batch) -> jax.Array:
             return log_likelihood(position, predictor(position, batch), batch)
 
-        return cls(
-            log_prior, whole_log_likelihood, linear_predictor=LinearPredictor(predictor, log_likelihood), **options
-        )
+        split = LinearPredictor(predictor, log_likelihood, regressors)
+        return cls(log_prior, whole_log_likelihood, linear_predictor=split, **options)
 
     @classmethod
     def from_callable(

@@ -16,13 +16,13 @@ from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import RowFunction
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior import by_predictor
+from coreset_mcmc.posterior import predictor_sums
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState
 from coreset_mcmc.posterior.problem import Problem
-from coreset_mcmc.posterior.row_sums import RowSums, likelihood_of, prior_derivatives, row_sums, with_prior
+from coreset_mcmc.posterior.row_sums import RowSums, likelihood_derivatives, prior_derivatives, row_sums, with_prior
 from coreset_mcmc.posterior.second_order import Derivatives
 
-Unravel = by_predictor.Unravel
+Unravel = predictor_sums.Unravel
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class _RowDerivatives:
 
 
 _with_prior = jax.jit(with_prior, static_argnums=(0, 1))
+_likelihood_derivatives = jax.jit(likelihood_derivatives, static_argnums=(0, 1))
 _prior_derivatives = jax.jit(prior_derivatives, static_argnums=(0, 1))
 
 
@@ -66,7 +67,7 @@ class FullPosterior:
     def likelihood_gradient(self, flat: np.ndarray, description: str) -> np.ndarray:
         """Of all rows, without the prior: zero exactly where no row reads a parameter."""
         sums = self.rows.sum(self.row_derivatives, flat, description=description)
-        return np.asarray(likelihood_of(sums).gradient)
+        return np.asarray(_likelihood_derivatives(self.model, self.unravel, flat, sums).gradient)
 
     def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
         """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""

@@ -6,26 +6,26 @@ the few parameters that the likelihood l_n(psi, eta_n) reads by itself (a scale,
     J_n' D_n J_n + J_n' E_n + E_n' J_n + F_n,     D = d2 l / d eta2, E = d2 l / d eta d psi, F = d2 l / d psi2.
 
 D, E and F take one derivative for eta and one for each element of psi, whatever the number of parameters. Forward over
-reverse mode would take one for each parameter, and twice the products of matrices.
+reverse mode would take one for each parameter, and twice the products of matrices. Where it is known that parameters
+are effects of levels, sums over the rows of each level take the place of products.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.core.types import Batch, Position, pytree, static
+from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.model import LinearPredictor
-from coreset_mcmc.posterior.second_order import Derivatives
-
-Unravel = Callable[[jax.Array], Position]
-"""From a flat position back to its tree; equal for trees of the same shape."""
+from coreset_mcmc.models.regressors import Regressors
+from coreset_mcmc.posterior.predictor_sums import PredictorSums, Unravel
 
 MOST_DIRECT = 32
 """Elements of psi; a likelihood that reads more of the position by itself is differentiated as a whole."""
@@ -34,32 +34,7 @@ MOST_COLUMN_VALUES = 2**19
 MANY_COLUMNS, NUM_PANELS = 512, 4
 """J'DJ is symmetric: from so many parameters on it is computed in panels, each from the diagonal on."""
 
-
-@pytree
-@dataclass(frozen=True)
-class PredictorSums:
-    """Sums over rows from which value, gradient and Hessian follow."""
-
-    value: Any
-    gradient: Any
-    """J'r (d,), with r the slopes in eta."""
-    direct_gradient: Any
-    """In psi (q,)."""
-    products: Any
-    """J'DJ, of which what lies below the diagonal does not count, and J'E side by side (d, d + q)."""
-    direct_hessian: Any
-    """F (q, q)."""
-    direct: tuple[int, ...] = static()
-    """Which elements of the flat position psi is."""
-
-    def derivatives(self) -> Derivatives:
-        """With respect to the flat position."""
-        size, places = self.gradient.shape[0], np.array(self.direct, int)
-        curvature, mixed = self.products[:, :size], self.products[:, size:]
-        hessian = jnp.triu(curvature) + jnp.triu(curvature, 1).T
-        hessian = hessian.at[:, places].add(mixed).at[places, :].add(mixed.T)
-        hessian = hessian.at[np.ix_(places, places)].add(0.5 * (self.direct_hessian + self.direct_hessian.T))
-        return Derivatives(self.value, self.gradient.at[places].add(self.direct_gradient), hessian)
+Types = tuple[jax.ShapeDtypeStruct, ...]
 
 
 class _Parts(NamedTuple):
@@ -82,9 +57,6 @@ def direct_places(split: LinearPredictor, position: Position, batch: Batch) -> t
     It is of use if every leaf of the predictor is one number for each row and psi is small.
     """
     return _direct_places(split, *_form(position), *_form(batch))
-
-
-Types = tuple[jax.ShapeDtypeStruct, ...]
 
 
 @lru_cache(maxsize=64)
@@ -119,6 +91,10 @@ def _form(tree: Any) -> tuple[Types, Any]:
     return tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves), structure
 
 
+def _one_row_more(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((leaf.shape[0] + 1, *leaf.shape[1:]), leaf.dtype)
+
+
 def predictor_sums(
     split: LinearPredictor,
     unravel: Unravel,
@@ -127,47 +103,78 @@ def predictor_sums(
     weights: jax.Array,
     flat: jax.Array,
 ) -> PredictorSums:
-    """The sums over weighted rows, some at a time where there are many parameters."""
-    count = weights.shape[0]
-    at_once = min(max(_power_below(MOST_COLUMN_VALUES // flat.size), 1), count)
+    """The sums over weighted rows, some at a time where there are many columns."""
 
-    def of_rows(start: Any, length: int) -> PredictorSums:
+    def of_rows(rows: Batch, own: jax.Array) -> PredictorSums:
+        parts = _parts(split, unravel, direct, rows, own, flat)
+        if split.regressors is None:
+            return _of_columns(parts, _columns(split, unravel, rows, flat), direct)
+        return _of_regressors(parts, split.regressors, unravel(flat), rows, direct)
+
+    width = flat.size
+    if split.regressors is not None:
+        width = jax.eval_shape(split.regressors.of_rows, batch).dense.shape[1]
+    at_once = max(_power_below(MOST_COLUMN_VALUES // (width + len(direct) + 2)), 1)
+    return _some_at_a_time(of_rows, at_once, batch, weights)
+
+
+def _some_at_a_time(
+    function: Callable[[Batch, jax.Array], PredictorSums], at_once: int, batch: Batch, weights: jax.Array
+) -> PredictorSums:
+    count = weights.shape[0]
+    if at_once >= count:
+        return function(batch, weights)
+
+    def of_run(start: Any, length: int) -> PredictorSums:
         def cut(leaf: jax.Array) -> jax.Array:
             return jax.lax.dynamic_slice_in_dim(leaf, start, length)
 
-        return _sums(split, unravel, direct, jax.tree.map(cut, batch), cut(weights), flat)
+        return function(jax.tree.map(cut, batch), cut(weights))
 
-    if at_once == count:
-        return _sums(split, unravel, direct, batch, weights, flat)
-    shapes = jax.eval_shape(lambda: of_rows(0, at_once))
+    shapes = jax.eval_shape(lambda: of_run(0, at_once))
     nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+    whole, rest = divmod(count, at_once)
 
     def add(index: Any, total: PredictorSums) -> PredictorSums:
-        both: PredictorSums = jax.tree.map(jnp.add, total, of_rows(index * at_once, at_once))
+        both: PredictorSums = jax.tree.map(jnp.add, total, of_run(index * at_once, at_once))
         return both
 
-    whole, rest = divmod(count, at_once)
     total: PredictorSums = jax.lax.fori_loop(0, whole, add, nothing)
-    return jax.tree.map(jnp.add, total, of_rows(whole * at_once, rest)) if rest else total
+    return jax.tree.map(jnp.add, total, of_run(whole * at_once, rest)) if rest else total
 
 
-def _sums(
-    split: LinearPredictor, unravel: Unravel, direct: tuple[int, ...], batch: Batch, weights: jax.Array, flat: jax.Array
-) -> PredictorSums:
-    parts = _parts(split, unravel, direct, batch, weights, flat)
-    columns = _columns(split, unravel, batch, flat)
+def _of_columns(parts: _Parts, columns: jax.Array, direct: tuple[int, ...]) -> PredictorSums:
+    """From J (k, d, B)."""
+    products = lower_product(_side_by_side(_in_parameters(parts, columns)), _side_by_side(columns))
+    return PredictorSums(parts.value, parts.direct_slopes, products, parts.direct_hessian, direct=direct)
+
+
+def _in_parameters(parts: _Parts, columns: jax.Array) -> jax.Array:
+    """DJ, E and r of all rows, one after the other (k, d + q + 1, B)."""
     num_predictors = columns.shape[0]
     curvatures, mixed = parts.curvatures[:, :num_predictors], parts.curvatures[:, num_predictors:]
     is_single = num_predictors == 1
     curved = curvatures * columns if is_single else jnp.einsum("ijb,jdb->idb", curvatures, columns)
-    left, right = _side_by_side(columns), _side_by_side(jnp.concatenate([curved, mixed], axis=1))
-    return PredictorSums(
-        parts.value,
-        left @ parts.slopes.reshape(-1),
-        parts.direct_slopes,
-        upper_product(left, right),
-        parts.direct_hessian,
-        direct,
+    return jnp.concatenate([curved, mixed, parts.slopes[:, None]], axis=1)
+
+
+def _of_regressors(
+    parts: _Parts, regressors: Regressors, position: Position, batch: Batch, direct: tuple[int, ...]
+) -> PredictorSums:
+    """From dense columns and the codes of levels."""
+    dense, codes = regressors.of_rows(batch)
+    sizes = [effects.shape[0] for effects in regressors.coefficients(position).effects]
+    columns, curvature = dense.T[None], parts.curvatures[0, 0]
+    of_rows = jnp.concatenate([_in_parameters(parts, columns)[0], curvature[None]]).T
+    tables = [
+        jax.ops.segment_sum(curvature, codes[one] * sizes[other] + codes[other], sizes[one] * sizes[other])
+        for one, other in combinations(range(len(sizes)), 2)
+    ]
+    shapes = combinations(sizes, 2)
+    return replace(
+        _of_columns(parts, columns, direct),
+        levels=tuple(jax.ops.segment_sum(of_rows, own, size) for own, size in zip(codes, sizes, strict=True)),
+        tables=tuple(table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)),
     )
 
 
@@ -204,24 +211,22 @@ def _columns(split: LinearPredictor, unravel: Unravel, batch: Batch, flat: jax.A
     return result
 
 
-def upper_product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """``left @ right.T`` on and above the diagonal; some of what lies below it is zero instead."""
-    size = left.shape[0]
-    height = size if size < MANY_COLUMNS else -(-size // NUM_PANELS)
+def lower_product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """``left @ right.T`` on and below the diagonal; some of what lies above it is zero instead."""
+    size = right.shape[0]
+    if size < MANY_COLUMNS:
+        return left @ right.T
+    width = -(-size // NUM_PANELS)
     panels = []
-    for start in range(0, size, height):
-        panel = left[start : start + height] @ right[start:].T
-        panels.append(jnp.pad(panel, ((0, 0), (start, 0))))
-    return jnp.concatenate(panels)
+    for start in range(0, size, width):
+        panel = left[start:] @ right[start : start + width].T
+        panels.append(jnp.pad(panel, ((start, 0), (0, 0))))
+    return jnp.concatenate(panels, axis=1)
 
 
 def _side_by_side(array: jax.Array) -> jax.Array:
     """(k, m, B) as (m, k B)."""
-    return jnp.moveaxis(array, 0, 1).reshape(array.shape[1], -1)
-
-
-def _one_row_more(leaf: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct((leaf.shape[0] + 1, *leaf.shape[1:]), leaf.dtype)
+    return jnp.moveaxis(array, 0, 1).reshape(array.shape[1], array.shape[0] * array.shape[2])
 
 
 def _power_below(number: int) -> int:

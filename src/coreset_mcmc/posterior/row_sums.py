@@ -13,7 +13,8 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.by_predictor import PredictorSums, Unravel, direct_places, predictor_sums
+from coreset_mcmc.posterior.by_predictor import direct_places, predictor_sums
+from coreset_mcmc.posterior.predictor_sums import PredictorSums, Unravel
 from coreset_mcmc.posterior.second_order import Derivatives, to_second_order
 
 RowSums = PredictorSums | Derivatives
@@ -39,14 +40,16 @@ def prior_derivatives(model: Model, unravel: Unravel, flat: jax.Array) -> Deriva
     return to_second_order(lambda at: model.log_prior(unravel(at)), flat)
 
 
-def likelihood_of(sums: Any) -> Derivatives:
-    """Value, gradient and Hessian of the log-likelihood from the sums over all rows."""
-    result: Derivatives = sums.derivatives() if isinstance(sums, PredictorSums) else sums
-    return result
-
-
 def with_prior(model: Model, unravel: Unravel, flat: jax.Array, sums: Any) -> Derivatives:
     """Value, gradient and Hessian of the full log-density from the sums over all rows, in a compiled program."""
     prior = prior_derivatives(model, unravel, flat)
-    total: Derivatives = jax.tree.map(jnp.add, prior, likelihood_of(sums))
+    total: Derivatives = jax.tree.map(jnp.add, prior, likelihood_derivatives(model, unravel, flat, sums))
     return total
+
+
+def likelihood_derivatives(model: Model, unravel: Unravel, flat: jax.Array, sums: RowSums) -> Derivatives:
+    """Of the log-likelihood alone."""
+    if not isinstance(sums, PredictorSums):
+        return sums
+    regressors = None if model.linear_predictor is None else model.linear_predictor.regressors
+    return sums.derivatives(regressors, unravel, flat)

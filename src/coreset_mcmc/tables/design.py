@@ -20,9 +20,11 @@ import pandas as pd
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.tables.calls_by_leaf import environment_by_leaf
 from coreset_mcmc.tables.columns import BOOLEAN, LEVELS, Column
+from coreset_mcmc.tables.factors import coded_term
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.formula_check import environment, subject_of
-from coreset_mcmc.tables.terms import Coded, Component, Expression, Plain, Product, RowTerms, as_matrix, evaluated
+from coreset_mcmc.tables.row_terms import RowTerms
+from coreset_mcmc.tables.terms import Coded, Component, Expression, Plain, Product, as_matrix, evaluated
 
 AllRows = Callable[[], pd.DataFrame]
 
@@ -155,10 +157,13 @@ def _design_terms(formula: Formula, description: Any, columns: Sequence[Column])
     if description.response is not None:
         _check_response(description.response.term.data, formula)
         response = _component(description.response.term, columns)
+    components = [_component(term, columns) for term in of_design]
+    coded = [coded_term(component, term.columns) for component, term in zip(components, terms, strict=True)]
     rows = RowTerms(
-        tuple(_component(term, columns) for term in of_design),
+        tuple(component for component, factor in zip(components, coded, strict=True) if factor is None),
         len(labels),
         tuple(_component(term, columns) for term in offsets),
+        tuple(factor for factor in coded if factor is not None),
     )
     names = tuple(term.name for term in offsets)
     return DesignTerms(has_intercept, tuple(terms), tuple(labels), names, response, rows)

@@ -28,9 +28,11 @@ from coreset_mcmc.tables.columns import (
     complete_places,
     missing_by_column,
 )
+from coreset_mcmc.tables.factors import CODES
 from coreset_mcmc.tables.frames import FrameSource
 from coreset_mcmc.tables.kept_rows import KeptRows
-from coreset_mcmc.tables.terms import Component, RowTerms, total_offset
+from coreset_mcmc.tables.row_terms import RowTerms, total_offset
+from coreset_mcmc.tables.terms import Component
 from coreset_mcmc.tables.trouble import trouble_in
 
 
@@ -54,19 +56,23 @@ class StandardRows:
     @property
     def schema(self) -> dict[str, Any]:
         number = jax.ShapeDtypeStruct((), np.float64)
-        schema = {"x": jax.ShapeDtypeStruct((self.terms.width,), np.float64)}
+        schema = {"x": jax.ShapeDtypeStruct((len(self.terms.places),), np.float64)}
+        if self.terms.factors:
+            schema[CODES] = jax.ShapeDtypeStruct((len(self.terms.factors),), np.int32)
         if self.response is not None:
             schema["y"] = number
         return {**schema, "offset": number} if self.terms.offsets else schema
 
     def batch(self, rows: CleanRows) -> dict[str, np.ndarray]:
         if not rows.count:
-            return {name: np.empty((0, *row.shape)) for name, row in self.schema.items()}
+            return {name: np.empty((0, *row.shape), row.dtype) for name, row in self.schema.items()}
         with np.errstate(all="ignore"):
             x = self.terms.design(rows)
-            np.subtract(x, self.means, out=x)
-            np.divide(x, self.scales, out=x)
+            np.subtract(x, self.means[self.terms.places], out=x)
+            np.divide(x, self.scales[self.terms.places], out=x)
             batch = {"x": x}
+            if self.terms.factors:
+                batch[CODES] = self.terms.codes(rows)
             if self.response is not None:
                 y = np.array(self.response.values(rows)[:, 0], float)
                 batch["y"] = (y - self.response_mean) / self.response_scale

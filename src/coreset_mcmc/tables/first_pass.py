@@ -23,10 +23,12 @@ from coreset_mcmc.tables.columns import (
     missing_by_column,
     without_missing,
 )
+from coreset_mcmc.tables.expanded import Expanded
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.moments import LogMeanExp, Moments, Ranges, log_mean_exp, moments_of, ranges_of
 from coreset_mcmc.tables.response import outside_support
-from coreset_mcmc.tables.terms import Component, RowTerms, total_offset
+from coreset_mcmc.tables.row_terms import RowTerms, total_offset
+from coreset_mcmc.tables.terms import Component
 from coreset_mcmc.tables.trouble import (
     LARGEST_VALUE,
     Found,
@@ -128,38 +130,39 @@ class FirstPass(Program):
             return self._measured(rows, counts, lacking, shift)
 
     def _measured(self, rows: CleanRows, counts: dict[str, int], lacking: Found | None, shift: np.ndarray) -> Measured:
-        width = self.terms.width
-        values = np.empty((rows.count, self.num_measured))
+        dense, codes = len(self.terms.places), self.terms.codes(rows)
+        expanded = Expanded(self.terms, self.num_measured)
+        values = np.empty((rows.count, len(expanded.places)))
         x = self.terms.design(rows, values)
         parts = self.terms.offset_parts(rows)
         y = np.ascontiguousarray(self.response.values(rows)[:, 0], float)
         outside = outside_support(y, self.family)
         offset = total_offset(parts)
-        of_success, of_others = self._ranges(x, y)
+        of_success, of_others = self._ranges(expanded, x, codes, y)
         troubles = self._troubles(rows, x, of_success.joined(of_others), parts, y)
         if self.family.has_scale:
-            values[:, width] = y if offset is None else y - offset
+            values[:, dense] = y if offset is None else y - offset
         else:
-            values[:, width] = y
+            values[:, dense] = y
             if offset is not None:
-                values[:, width + 1] = offset
+                values[:, dense + 1] = offset
         return Measured(
             np.array([rows.count], np.int64),
             counts,
             lacking,
             troubles,
             None if outside is None else found(outside, y, rows.row_of),
-            moments_of(values, shift),
+            expanded.moments(values, codes, shift),
             of_success,
             of_others,
             ranges_of(y[:, None]),
             log_mean_exp(np.zeros(0) if offset is None else offset),
         )
 
-    def _ranges(self, x: np.ndarray, y: np.ndarray) -> tuple[Ranges, Ranges]:
+    def _ranges(self, expanded: Expanded, x: np.ndarray, codes: np.ndarray, y: np.ndarray) -> tuple[Ranges, Ranges]:
         if self.family.has_scale:
-            return ranges_of(x), ranges_of(x[:0])
-        return ranges_of(x, y > 0), ranges_of(x, ~(y > 0))
+            return expanded.ranges(x, codes), expanded.ranges(x[:0], codes[:0])
+        return expanded.ranges(x, codes, y > 0), expanded.ranges(x, codes, ~(y > 0))
 
     def _troubles(
         self, rows: CleanRows, x: np.ndarray, ranges: Ranges, parts: Sequence[np.ndarray], y: np.ndarray
@@ -170,9 +173,9 @@ class FirstPass(Program):
                 found_in[f"column {column.name!r}"] = trouble_in(rows.columns[column.name], rows.row_of)
         for label, part in zip(self.offset_labels, parts, strict=True):
             found_in[f"term {label!r}"] = trouble_in(part, rows.row_of)
-        for place, label in enumerate(self.labels):
+        for number, place in enumerate(self.terms.places):
             if not is_usable(ranges.low[place], ranges.high[place]):
-                found_in[f"term {label!r}"] = trouble_in(x[:, place], rows.row_of)
+                found_in[f"term {self.labels[place]!r}"] = trouble_in(x[:, number], rows.row_of)
         found_in[RESPONSE] = trouble_in(y, rows.row_of)
         return {subject: trouble for subject, trouble in found_in.items() if trouble is not None}
 

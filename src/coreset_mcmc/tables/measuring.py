@@ -20,7 +20,7 @@ from coreset_mcmc.tables.frames import FrameRows, FrameSource, scan_frames
 from coreset_mcmc.tables.kept_rows import KeptRows
 from coreset_mcmc.tables.measured_design import Design, standardised_design
 from coreset_mcmc.tables.response import check_response, subject_of_response
-from coreset_mcmc.tables.start import SquaredResiduals, starting_position
+from coreset_mcmc.tables.start import SquaredResiduals, by_regressors, starting_position
 from coreset_mcmc.tables.survey import survey
 from coreset_mcmc.tables.terms import Component
 from coreset_mcmc.tables.trouble import raise_first, trouble_in
@@ -67,7 +67,7 @@ def measure(
     """One pass: what was measured, the design, where its rows come from and where chains start."""
     names = [column.name for column in columns]
     program = FirstPass(columns, terms.rows, terms.labels, terms.offset_labels, response, family, table.place_of)
-    values_per_row = len(terms.labels) + 1 + bool(terms.offset_labels)
+    values_per_row = len(terms.rows.places) + len(terms.rows.factors) + 1 + bool(terms.offset_labels)
     rows = FrameRows(table, names, values_per_row)
     shift = program.first_estimate(table.frame(0, min(table.size, FIRST_ROWS), names))
     measured: Measured = scan_frames(rows, engine, Task(program, (shift,)), "moments of the design")
@@ -80,7 +80,7 @@ def measure(
     source = DesignSource(table, standard, kept, is_checked=True)
 
     def sum_of_squares(coefficients: np.ndarray) -> float:
-        task = Task(SquaredResiduals(), (coefficients,))
+        task = Task(SquaredResiduals(), by_regressors(terms.rows, design, coefficients))
         return float(Rows(source, engine).scan([task], "residuals of least squares")[0])
 
     return measured, design, source, starting_position(design, measured, shift, family, sum_of_squares)

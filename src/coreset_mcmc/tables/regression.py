@@ -24,6 +24,7 @@ from coreset_mcmc.models.model import Model
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
 from coreset_mcmc.tables.design import build_design, check_by_rows
 from coreset_mcmc.tables.design_source import DesignSource, in_memory
+from coreset_mcmc.tables.factors import Factor
 from coreset_mcmc.tables.families import Family, family_named
 from coreset_mcmc.tables.first_pass import Measured
 from coreset_mcmc.tables.formula import Formula, read_formula
@@ -51,7 +52,8 @@ class Regression:
     data: dict[str, np.ndarray] | DesignSource
     """{"x": (N, p), "y": (N,)}, and "offset": (N,) if there is one; standardised where the model is.
 
-    Of a table that is not in memory: a source of such rows."""
+    Factors of many levels are columns of "codes": (N, F) instead of x. Of a table that is not in memory: a source of
+    such rows."""
     formula: str
     family: str
     response: str
@@ -146,7 +148,12 @@ def regression(
     )
     prior_set = choose_priors(dict(priors or {}), chosen, design, scale, float(start.get(INTERCEPT, np.zeros(()))))
     structure = Structure(
-        chosen.name, prior_set.intercept, prior_set.coefficients, prior_set.positive, design.has_offset
+        chosen.name,
+        prior_set.intercept,
+        prior_set.coefficients,
+        prior_set.positive,
+        design.has_offset,
+        tuple(Factor.measured(term, design.means, design.scales) for term in terms.rows.factors),
     )
     notes += _separation_notes(design, measured, chosen, prior_set)
     if source.kept.num_dropped:

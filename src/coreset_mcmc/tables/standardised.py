@@ -2,7 +2,8 @@
 
 eta = z_0 + x'z (+ offset) with independent priors on z_0, z and the logarithms of sigma, nu and alpha. Nothing here
 depends on the table but shapes and the numbers of priors, which are the same for every table unless the user gives
-them, so two tables of the same shape share one model and its compiled programs.
+them, so two tables of the same shape share one model and its compiled programs. Factors that are codes are the
+exception: how common their levels are is part of the program.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.model import ChangeBound, Model
+from coreset_mcmc.models.regressors import Coefficients, Regressors, RowRegressors
+from coreset_mcmc.tables.factors import CODES, Factor
 from coreset_mcmc.tables.families import FAMILIES
 from coreset_mcmc.tables.priors import Prior, joint_log_density
 
@@ -31,25 +34,58 @@ class Structure:
     coefficients: tuple[Prior, ...]
     positive: tuple[tuple[str, Prior], ...]
     has_offset: bool
+    factors: tuple[Factor, ...] = ()
 
+    @property
+    def num_dense(self) -> int:
+        """Columns of x."""
+        return len(self.coefficients) - sum(len(factor.scales) for factor in self.factors)
 
-def predictor(position: Position, batch: Batch) -> jax.Array:
-    """eta of each row."""
-    predicted = jnp.zeros(batch["x"].shape[0])
-    if COEFFICIENTS in position:
-        predicted = batch["x"] @ position[COEFFICIENTS]
-    if INTERCEPT in position:
-        predicted = predicted + position[INTERCEPT]
-    return predicted + batch["offset"] if "offset" in batch else predicted
+    def of_rows(self, batch: Batch) -> RowRegressors:
+        """A column of ones for the intercept, x, and codes."""
+        x = batch["x"]
+        ones = [jnp.ones((x.shape[0], 1))] if self.intercept is not None else []
+        codes = (batch[CODES][:, place] for place in range(len(self.factors)))
+        return RowRegressors(jnp.concatenate([*ones, x], axis=1), tuple(codes))
+
+    def of_position(self, position: Position) -> Coefficients:
+        """What those are multiplied with."""
+        level, dense, effects = self._parts(position)
+        return Coefficients(dense if level is None else jnp.concatenate([jnp.reshape(level, 1), dense]), effects)
+
+    def predictor(self, position: Position, batch: Batch) -> jax.Array:
+        """eta of each row."""
+        level, dense, effects = self._parts(position)
+        predicted = batch["x"] @ dense if self.num_dense else jnp.zeros(batch["x"].shape[0])
+        for place, own in enumerate(effects):
+            predicted = predicted + jnp.take(own, batch[CODES][:, place].astype(jnp.int32), mode="clip")
+        if level is not None:
+            predicted = predicted + level
+        return predicted + batch["offset"] if "offset" in batch else predicted
+
+    def _parts(self, position: Position) -> tuple[jax.Array | None, jax.Array, tuple[jax.Array, ...]]:
+        """What all rows share, coefficients of x, effects of levels."""
+        z = position[COEFFICIENTS] if self.coefficients else jnp.zeros(0)
+        level = position[INTERCEPT] if self.intercept is not None else None
+        pieces, start = [], 0
+        for factor in self.factors:
+            pieces.append(z[start : factor.start])
+            start = factor.columns.stop
+            level = None if level is None else level - factor.centre(z)
+        dense = jnp.concatenate([*pieces, z[start:]]) if pieces else z
+        return level, dense, tuple(factor.effects(z) for factor in self.factors)
+
+    def row_length(self, batch: Batch) -> jax.Array:
+        """Of the derivative of eta."""
+        squares = 1.0 + jnp.sum(batch["x"] ** 2, axis=1)
+        for place, factor in enumerate(self.factors):
+            squares = squares + jnp.asarray(factor.squared_lengths)[batch[CODES][:, place]]
+        return jnp.sqrt(squares)
 
 
 def logarithms(position: Position) -> dict[str, jax.Array]:
     """Of the positive parameters."""
     return {name.removeprefix("log_"): value for name, value in position.items() if name.startswith("log_")}
-
-
-def _row_length(batch: Batch) -> jax.Array:
-    return jnp.sqrt(1.0 + jnp.sum(batch["x"] ** 2, axis=1))
 
 
 def _largest_change(largest: jax.Array, position: Position, proposal: Position) -> jax.Array:
@@ -60,7 +96,7 @@ def _largest_change(largest: jax.Array, position: Position, proposal: Position) 
 
 @lru_cache
 def standardised_model(structure: Structure) -> Model:
-    """The model of standardised rows {"x": (N, p), "y": (N,)}, with "offset": (N,) if it has one."""
+    """The model of standardised rows {"x": (N, p), "y": (N,)}, with "offset": (N,) and "codes": (N, F) if need be."""
     family = FAMILIES[structure.family]
 
     def log_prior(position: Position) -> jax.Array:
@@ -78,9 +114,10 @@ def standardised_model(structure: Structure) -> Model:
 
     return Model.from_linear_predictor(
         log_prior,
-        predictor,
+        structure.predictor,
         log_likelihood,
-        change_bound=ChangeBound(_row_length, _largest_change) if structure.family == "bernoulli" else None,
+        regressors=Regressors(structure.of_rows, structure.of_position),
+        change_bound=ChangeBound(structure.row_length, _largest_change) if structure.family == "bernoulli" else None,
         identity=asdict(structure),
         name=f"{structure.family} regression",
     )

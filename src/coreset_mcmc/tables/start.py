@@ -12,9 +12,11 @@ import numpy as np
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.data.leaf import Leaf
 from coreset_mcmc.data.task import Program
+from coreset_mcmc.tables.factors import CODES
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.first_pass import Measured
 from coreset_mcmc.tables.measured_design import Design
+from coreset_mcmc.tables.row_terms import RowTerms
 from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT
 
 SMALLEST_VARIANCE = 1e-12
@@ -72,13 +74,26 @@ def _link_of_mean(design: Design, measured: Measured, shift: np.ndarray, family:
     return math.log(mean) - largest - math.log(total / measured.moments.num_rows)
 
 
+def by_regressors(
+    terms: RowTerms, design: Design, coefficients: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray], float]:
+    """Coefficients of dense columns, effects of levels, and what is taken away from every row."""
+    standard = coefficients / design.scales
+    effects = [factor.component.matrix @ standard[factor.columns] for factor in terms.factors]
+    centre = sum(float(design.means[factor.columns] @ standard[factor.columns]) for factor in terms.factors)
+    return coefficients[terms.places], effects, centre
+
+
 @dataclass(frozen=True)
 class SquaredResiduals(Program):
-    """Their sum over rows of the design; the argument is coefficients."""
+    """Their sum over rows of the design; the arguments are those of :func:`by_regressors`."""
 
     def on_leaf(self, leaf: Leaf, arguments: Any) -> float:
         batch: Any = leaf.batch
-        residuals = batch["y"] - batch["x"] @ arguments[0]
+        dense, effects, centre = arguments
+        residuals = batch["y"] - batch["x"] @ dense + centre
+        for place, own in enumerate(effects):
+            residuals -= own[batch[CODES][:, place]]
         if "offset" in batch:
             residuals -= batch["offset"]
         return float(residuals @ residuals)

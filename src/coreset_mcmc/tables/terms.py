@@ -47,6 +47,11 @@ class Coded(Component):
     matrix: np.ndarray
 
     def values(self, rows: CleanRows) -> np.ndarray:
+        values: np.ndarray = self.matrix[self.codes(rows)]
+        return values
+
+    def codes(self, rows: CleanRows) -> np.ndarray:
+        """The place of each row's value among the levels (n,)."""
         column = rows.columns[self.name]
         if isinstance(column, pd.Categorical):
             found, codes = column.categories.tolist(), np.asarray(column.codes)
@@ -55,7 +60,7 @@ class Coded(Component):
             found = distinct.tolist()
         if tuple(found[: len(self.levels)]) != self.levels or len(found) > len(self.levels):
             codes = self._places(found, codes, rows)
-        return self.matrix[codes]
+        return codes
 
     def _places(self, found: list[Any], codes: np.ndarray, rows: CleanRows) -> np.ndarray:
         known = {level: place for place, level in enumerate(self.levels)}
@@ -120,30 +125,3 @@ def evaluated(text: str, function: Any) -> Any:
             expected="terms that can be evaluated on the columns",
             fix="Check the types of the columns and the arguments of the calls.",
         ) from error
-
-
-@dataclass(frozen=True, eq=False)
-class RowTerms:
-    """All terms of a formula: the columns of the design, and the parts of the offset."""
-
-    columns: tuple[Component, ...]
-    width: int
-    offsets: tuple[Component, ...]
-
-    def design(self, rows: CleanRows, into: np.ndarray | None = None) -> np.ndarray:
-        """(n, p), in the user's units; the first columns of ``into``."""
-        x = np.empty((rows.count, self.width)) if into is None else into[:, : self.width]
-        start = 0
-        for component in self.columns:
-            values = component.values(rows)
-            x[:, start : start + values.shape[1]] = values
-            start += values.shape[1]
-        return x
-
-    def offset_parts(self, rows: CleanRows) -> list[np.ndarray]:
-        return [np.ascontiguousarray(component.values(rows)[:, 0], float) for component in self.offsets]
-
-
-def total_offset(parts: list[np.ndarray]) -> np.ndarray | None:
-    """The sum of its parts, if it has any."""
-    return reduce(np.add, parts) if parts else None

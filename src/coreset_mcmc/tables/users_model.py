@@ -12,9 +12,10 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.checks import check_support, regression_columns
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.tables.factors import check_codes
 from coreset_mcmc.tables.families import FAMILIES
 from coreset_mcmc.tables.scale import UserScale
-from coreset_mcmc.tables.standardised import Structure, logarithms, predictor, standardised_model
+from coreset_mcmc.tables.standardised import Structure, logarithms, standardised_model
 
 
 def users_model(structure: Structure, scale: UserScale, response: str, start: dict[str, np.ndarray]) -> Model:
@@ -27,7 +28,7 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         return family.log_density(logarithms(position), predicted, batch["y"]) - math.log(unit)
 
     def predictive(key: Key, position: Position, batch: Batch) -> dict[str, jax.Array]:
-        drawn = family.draw(key, logarithms(position), predictor(position, batch))
+        drawn = family.draw(key, logarithms(position), structure.predictor(position, batch))
         return {response: mean + unit * drawn if family.has_scale else drawn}
 
     def observed(batch: Batch) -> dict[str, Any]:
@@ -35,7 +36,9 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         return {response: mean + unit * y if family.has_scale else y}
 
     def check_data(data: Any) -> None:
-        _, y = regression_columns(data, len(structure.coefficients))
+        _, y = regression_columns(data, structure.num_dense)
+        if structure.factors:
+            check_codes(data, structure.factors)
         require(
             structure.has_offset == ("offset" in data),
             "regression data",
@@ -52,8 +55,9 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
     vectors = [term for term in scale.terms if term.levels is not None]
     return Model.from_linear_predictor(
         inner.log_prior,
-        predictor,
+        structure.predictor,
         log_likelihood,
+        regressors=None if inner.linear_predictor is None else inner.linear_predictor.regressors,
         initial_position=start,
         change_bound=inner.change_bound,
         check_data=check_data,
