@@ -28,10 +28,12 @@ def read(run):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, folder, command):
-    """One run with everything: trust and report."""
+    """One run with everything, trust and report; a coreset of another size would take programs of its own."""
     run = tmp_path_factory.mktemp("runs") / "run"
+    config = run.parent / "one_size.toml"
+    config.write_text("[trust]\nsensitivity = false\n")
     arguments = [folder / "flights.parquet", "-f", "cancelled ~ hour + visib + origin", "--family", "bernoulli"]
-    made = command("fit", *arguments, *SMALL, "--out", run)
+    made = command("fit", *arguments, *SMALL, "--config", config, "--out", run)
     assert made.exit_code == 0, made.output
     return run, made.output
 
