@@ -21,7 +21,7 @@ PEAKS = pytest.StashKey[dict[str, int]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="everything; without it, only the fast tier")
-    parser.addoption("--slow", action="store_true", help="everything, and tests that take minutes each")
+    parser.addoption("--slow", action="store_true", help="everything, tests that take minutes each and variants too")
     parser.addoption("--seeds", type=int, default=1, help="repeat statistical tests with this many seeds")
 
 
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     sort_longest_first(items)
     for item in items:
         if "slow" in item.keywords and not runs_slow:
-            item.add_marker(pytest.mark.skip(reason="takes minutes; run with --slow"))
+            item.add_marker(pytest.mark.skip(reason="takes minutes, or a shorter form runs; run with --slow"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -68,9 +68,11 @@ def test_unknown_names_are_refused(tmp_path):
     [
         ("iteration", [], []),
         ("slice-kernels", [], []),
-        ("references", ["--out", "."], ["unidentified-regression-*.npz"]),
+        pytest.param("references", ["--out", "."], ["unidentified-regression-*.npz"], marks=pytest.mark.slow),
         ("methods", ["--method", "uniform", "--out", "."], ["methods.csv", "methods.md"]),
-        ("trust", ["--construction", "uniform", "--out", "."], ["trust.csv", "trust.md"]),
+        pytest.param(
+            "trust", ["--construction", "uniform", "--out", "."], ["trust.csv", "trust.md"], marks=pytest.mark.slow
+        ),
         pytest.param("selection", ["--out", "."], ["selection.csv"], marks=pytest.mark.slow),
         ("numpyro", ["--out", "."], ["interop_numpyro.csv", "interop_numpyro.md"]),
         pytest.param("pymc", ["--out", "."], ["interop_pymc.csv", "interop_pymc.md"], marks=pytest.mark.slow),

@@ -18,7 +18,8 @@ import xarray
 from coreset_mcmc.driver.progress import ProgressBar
 
 SMALL = ["--draws", "200", "--tune", "100", "--seed", "1", "--coreset-size", "120"]
-QUICK = [*SMALL, "--no-trust", "--no-report"]
+FEW = ["--draws", "20", "--tune", "10", "--seed", "1", "--coreset-size", "40", "--method", "uniform"]
+ALONE = ["--no-trust", "--no-report"]
 
 
 def read(run):
@@ -27,10 +28,12 @@ def read(run):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, folder, command):
-    """One run with everything: trust and report."""
+    """One run with everything, trust and report; a coreset of another size would take programs of its own."""
     run = tmp_path_factory.mktemp("runs") / "run"
+    config = run.parent / "one_size.toml"
+    config.write_text("[trust]\nsensitivity = false\n")
     arguments = [folder / "flights.parquet", "-f", "cancelled ~ hour + visib + origin", "--family", "bernoulli"]
-    made = command("fit", *arguments, *SMALL, "--out", run)
+    made = command("fit", *arguments, *SMALL, "--config", config, "--out", run)
     assert made.exit_code == 0, made.output
     return run, made.output
 
@@ -110,45 +113,46 @@ def test_requirements_on_the_verdict(finished, command):
     assert command("resume", finished[0], "--require", "good").exit_code == (0 if verdict == "good" else 4)
 
 
+DELAYS = ["flights.parquet", "--formula", "dep_delay ~ scale(hour) + C(origin)", "--family", "t", "--drop-missing"]
+"""Of flights that left; the others have none, and their rows are dropped."""
+COUNTS = ["departures.csv", "--formula", "departures ~ origin + np.log(month)", "--family", "negativebinomial"]
+
+
+def fit_in(run, command, folder, arguments, *options):
+    """The summary of a run without more than it takes."""
+    name, *others = arguments
+    made = command("fit", folder / name, *others, *options, *ALONE, "--out", run)
+    assert made.exit_code == 0, made.output
+    summary = read(run)
+    assert all(row["sd"] > 0 and np.isfinite(row["mean"]) for row in summary["parameters"].values())
+    return summary
+
+
 @pytest.fixture(scope="module")
 def delays(tmp_path_factory, folder, command):
-    """Of flights that left; the others have none, and their rows are dropped."""
     run = tmp_path_factory.mktemp("delays") / "run"
-    options = ["--formula", "dep_delay ~ scale(hour) + C(origin)", "--family", "t", "--drop-missing", *QUICK]
-    made = command("fit", folder / "flights.parquet", *options, "--out", run)
-    assert made.exit_code == 0, made.output
-    return run
-
-
-def has_parameters(summary, names):
-    assert names <= set(summary["parameters"])
-    assert all(row["sd"] > 0 and np.isfinite(row["mean"]) for row in summary["parameters"].values())
+    return run, fit_in(run, command, folder, DELAYS, *FEW)
 
 
 @pytest.mark.full
 def test_a_family_of_heavy_tails(delays):
-    summary = read(delays)
-    has_parameters(summary, {"Intercept", "sigma", "nu"})
-    assert summary["kl_estimate"] < 1.0
+    assert {"Intercept", "sigma", "nu"} <= set(delays[1]["parameters"])
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("method", ["uniform", pytest.param("least-squares", marks=pytest.mark.slow)])
-def test_a_family_of_counts(method, command, folder, tmp_path):
-    """The weights are found as for other families, which takes a program of its own."""
-    options = ["--formula", "departures ~ origin + np.log(month)", "--family", "negativebinomial", "--method", method]
-    made = command("fit", folder / "departures.csv", *options, *QUICK, "--out", tmp_path / "run")
-    assert made.exit_code == 0, made.output
-    summary = read(tmp_path / "run")
-    has_parameters(summary, {"np.log(month)", "alpha"})
-    if method == "least-squares":
-        assert summary["kl_estimate"] < 1.0
+@pytest.mark.slow
+@pytest.mark.parametrize(("arguments", "name"), [(DELAYS, "nu"), (COUNTS, "alpha")], ids=["heavy tails", "counts"])
+def test_weights_are_found_for_every_family(arguments, name, command, folder, tmp_path):
+    """Each takes programs of its own."""
+    summary = fit_in(tmp_path / "run", command, folder, arguments, *SMALL)
+    assert name in summary["parameters"]
+    assert summary["kl_estimate"] < 1.0
 
 
 @pytest.mark.full
 def test_dropped_rows_keep_their_numbers(delays, flights):
     """Row numbers still count all rows."""
-    rows = pd.read_csv(delays / "coreset.csv")
+    rows = pd.read_csv(delays[0] / "coreset.csv")
     assert list(rows["dep_delay"]) == list(flights["dep_delay"].iloc[rows["row"]])
 
 
@@ -157,9 +161,7 @@ def test_columns_of_our_names_are_kept(command, tmp_path):
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"x": generator.normal(size=300), "weight": generator.normal(size=300)})
     table.to_csv(tmp_path / "table.csv", index=False)
-    made = command(
-        "fit", tmp_path / "table.csv", "-f", "weight ~ x", *QUICK, "--method", "uniform", "--out", tmp_path / "run"
-    )
+    made = command("fit", tmp_path / "table.csv", "-f", "weight ~ x", *FEW, *ALONE, "--out", tmp_path / "run")
     assert made.exit_code == 0, made.output
     rows = pd.read_csv(tmp_path / "run" / "coreset.csv")
     assert list(rows.columns) == ["row", "coreset_weight", "weight", "x"]
@@ -186,8 +188,9 @@ def same_bits(run, other):
 
 
 @pytest.mark.full
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_bits(uninterrupted, folder, command, tmp_path):
-    """SIGKILL to a process of its own as soon as training has been saved."""
+    """SIGKILL to a process of its own as soon as training has been saved; streamed runs are killed in every run."""
     run = tmp_path / "run"
     arguments = ["fit", str(folder / "flights.parquet"), *LONG, "--out", str(run)]
     process = subprocess.Popen([sys.executable, "-m", "coreset_mcmc", *arguments], stdout=subprocess.DEVNULL)

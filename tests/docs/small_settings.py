@@ -14,6 +14,8 @@ from coreset_mcmc.methods.contract import Method
 DRAWS = {"draws": 60, "tune": 100, "chains": 2}
 COMMAND = ["--draws", "60", "--tune", "100", "--seed", "1", "--coreset-size", "40", "--method", "uniform"]
 """Added to each ``coreset-mcmc fit`` that does not come with a configuration."""
+WITHOUT_MORE = ["--no-trust", "--no-report"]
+"""Added to all of them but the first of a page."""
 
 
 def with_small_settings(monkeypatch: pytest.MonkeyPatch, methods: Iterator[Method]) -> None:

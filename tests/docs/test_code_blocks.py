@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import coreset_mcmc as cm
 from coreset_mcmc.commands import cli, example
 from coreset_mcmc_benchmarks.paper import command as paper_command
-from tests.docs.small_settings import COMMAND, with_small_settings
+from tests.docs.small_settings import COMMAND, WITHOUT_MORE, with_small_settings
 from tests.docs.stand_ins import ROWS, STAND_INS
 from tests.helpers.code_blocks import ROOT, Block, all_blocks
 
@@ -87,19 +87,23 @@ def test_syntax_of_commands(page):
 @pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("bash"))
 def test_commands(page, in_a_folder, monkeypatch, single_precision):
-    """One folder for a page. Flights are few; experiments and figures of the paper, with tests of their own, are not
-    made again."""
+    """One folder for a page, one report on it. Flights are few; experiments and figures of the paper, with tests of
+    their own, are not made again."""
     every_flight = example.flights_with_weather
     monkeypatch.setattr(example, "flights_with_weather", lambda: every_flight().iloc[:: 300_000 // ROWS])
     monkeypatch.setattr(paper_command, "_run_missing", lambda console, request: None)
     monkeypatch.setattr(paper_command, "draw_figures", lambda folder: [])
     for folder in ("paper", "docs/paper"):
         shutil.copytree(ROOT / "docs" / "paper", in_a_folder / folder)
+    fitted = 0
     for block in blocks_on(page, "bash"):
         stand_ins_for(block)
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)
             if words[0] == "coreset-mcmc":
-                small = COMMAND if words[1] == "fit" and "--config" not in words else []
+                is_fit = words[1] == "fit"
+                small = COMMAND if is_fit and "--config" not in words else []
+                small = [*small, *WITHOUT_MORE] if is_fit and fitted else small
+                fitted += is_fit
                 outcome = CliRunner().invoke(cli.app, [*words[1:], *small], catch_exceptions=False)
                 assert outcome.exit_code == 0, f"{page}:{block.line}: {line}\n{outcome.output}"

@@ -12,6 +12,7 @@ from typing import Any
 
 import blackjax
 import numpy as np
+import pytest
 from blackjax.mcmc.random_walk import normal
 from blackjax.mcmc.slice import fixed_order
 
@@ -89,6 +90,17 @@ CATALOGUE = [
         has_numbers=False,
     ),
 ]
+
+
+ALIKE = {"additive_step", "barker", "hit_and_run_three", "mala", "random_walk_vector", "slice_sampling"}
+"""Kernels that differ from another entry in a number of directions, the form of a scale, or an algorithm of BlackJAX
+behind the same adapter: each is a program of its own to compile, which only ``--slow`` does."""
+
+
+def all_kernels(*, of_many_models: bool = False) -> list[Any]:
+    """All entries as parameters of a test, or those that sample any continuous model."""
+    chosen = [one for one in CATALOGUE if one.only_model is None or not of_many_models]
+    return [pytest.param(one, marks=pytest.mark.slow) if one.name in ALIKE else one for one in chosen]
 
 
 def entry(name: str) -> Entry:

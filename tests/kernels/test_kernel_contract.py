@@ -15,13 +15,13 @@ import pytest
 from coreset_mcmc import kernels
 from coreset_mcmc.core.types import Position, pytree
 from coreset_mcmc.kernels import HitAndRunSlice, KernelInfo, UnivariateSlice, init_chains, step_chains
-from tests.helpers.catalogue import CATALOGUE, Entry, entry
+from tests.helpers.catalogue import CATALOGUE, Entry, all_kernels, entry
 from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, ExactTarget
 from tests.helpers.kernel_checks import NUM_CHAINS, QUICK_COMPILATION, advance
 
 pytestmark = pytest.mark.full
 
-every_kernel = pytest.mark.parametrize("tested", CATALOGUE, ids=str)
+every_kernel = pytest.mark.parametrize("tested", all_kernels(), ids=str)
 
 
 def target_for(tested: Entry) -> ExactTarget:

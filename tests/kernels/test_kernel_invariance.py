@@ -6,14 +6,14 @@ import jax
 import pytest
 
 from coreset_mcmc.kernels import HitAndRunSlice, UnivariateSlice
-from tests.helpers.catalogue import CATALOGUE, Entry, entry
+from tests.helpers.catalogue import Entry, all_kernels, entry
 from tests.helpers.exact_targets import BIMODAL, GAUSSIAN, NORMAL_GAMMA, PARETO
 from tests.helpers.kernel_checks import assert_plausible, invariance_p_values
 
 
 @pytest.mark.full
 @pytest.mark.statistical
-@pytest.mark.parametrize("tested", [one for one in CATALOGUE if one.only_model is None], ids=str)
+@pytest.mark.parametrize("tested", all_kernels(of_many_models=True), ids=str)
 def test_invariant_on_a_skewed_target(tested: Entry, key: jax.Array) -> None:
     """A vector and a scalar leaf that depend on each other."""
     kernel = tested.make(NORMAL_GAMMA.dim, 1.0)

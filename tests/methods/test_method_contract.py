@@ -25,7 +25,16 @@ from tests.helpers.trees import leaves_equal
 SIZE, CORESET_SIZE, NUM_CHAINS = 100, 10, 2
 FAST = {"coreset-mcmc", "least-squares", "sgld", "uniform"}
 """One of each kind; the fast tier leaves out the others, whose programs take minutes to compile."""
-ENTRIES = [entry if str(entry) in FAST else pytest.param(entry, marks=pytest.mark.full) for entry in METHODS]
+SLOW = {"austerity-mh", "confidence-mh", "sghmc"}
+"""Those of the kind of SGLD; ``subsampling/test_subsampling_contract.py`` has their counts, seeds and checkpoints."""
+
+
+def marks_of(entry: MethodEntry) -> list[pytest.MarkDecorator]:
+    full = [] if str(entry) in FAST else [pytest.mark.full]
+    return [*full, pytest.mark.slow] if str(entry) in SLOW else full
+
+
+ENTRIES = [pytest.param(entry, marks=marks_of(entry)) for entry in METHODS]
 
 
 def log_prior(position):

@@ -16,6 +16,7 @@ from tests.helpers.problems import logistic_data
 
 ONE_OF_EACH_KIND = {"coreset-mcmc", "laplace", "least-squares", "nuts", "sgld", "uniform"}
 """What ``fit`` does with the others is the same, and each is a program of its own to compile."""
+ONE_OF_EACH_DISCRETE_KIND = {"austerity-mh", "coreset-mcmc", "least-squares", "uniform"}
 ALL = pytest.mark.parametrize(
     "entry",
     [entry if str(entry) in ONE_OF_EACH_KIND else pytest.param(entry, marks=pytest.mark.slow) for entry in METHODS],
@@ -78,7 +79,13 @@ def test_the_impossible_is_refused_with_what_would_work(entry):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", methods_that_work(SPARSE, SPARSE.initial_position))
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ONE_OF_EACH_DISCRETE_KIND else pytest.param(name, marks=pytest.mark.slow)
+        for name in methods_that_work(SPARSE, SPARSE.initial_position)
+    ],
+)
 def test_methods_said_to_work_on_a_discrete_model_do(name):
     entry = next(entry for entry in METHODS if entry.name == name)
     method = entry.make(1.0)

@@ -182,8 +182,13 @@ class Scaled:
 @pytest.mark.full
 @pytest.mark.parametrize(
     "function",
-    [partial(scaled, 2.0), jax.jit(partial(scaled, 2.0)), partial(jax.jit(scaled), 2.0), Scaled()],
-    ids=["partial", "jitted", "partial of jitted", "object"],
+    [
+        Scaled(),
+        partial(jax.jit(scaled), 2.0),
+        pytest.param(partial(scaled, 2.0), marks=pytest.mark.slow),
+        pytest.param(jax.jit(partial(scaled, 2.0)), marks=pytest.mark.slow),
+    ],
+    ids=["object", "partial of jitted", "partial", "jitted"],
 )
 def test_functions_of_every_kind_make_a_model(function: Any) -> None:
     settings = cm.Uniform(cm.kernels.RandomWalk())

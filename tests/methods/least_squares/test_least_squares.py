@@ -96,7 +96,7 @@ def test_a_model_without_gradients_is_trained():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        fit = cm.fit(black_box, data, coreset_size=60, draws=1_000, tune=100, random_seed=1, progressbar=False)
+        fit = cm.fit(black_box, data, coreset_size=60, draws=500, tune=50, random_seed=1, progressbar=False)
         full = cm.fit(model, data, method=cm.Laplace(), draws=1_000, tune=0, random_seed=2, progressbar=False)
     assert np.isnan(fit.tree["training"]["newton_decrement"]).all()
     reference = full.posterior["beta"].to_numpy().reshape(-1, 3)
