@@ -31,9 +31,11 @@ def fit_best(request: Request, reading: Reading) -> Fit:
 
     Of the two the one with the lower estimated KL; an estimate that is NaN is the worst.
     """
-    fitted, other = fit_once(request, reading), reading.method.otherwise()
-    is_good = fitted.kl_estimate <= request.kl_target
-    if other is None or is_good or not fitted.has_term or fitted.is_interrupted:
+    fitted = fit_once(request, reading)
+    if fitted.kl_estimate <= request.kl_target or not fitted.has_term or fitted.is_interrupted:
+        return fitted
+    other = reading.method.otherwise(fitted.coreset.size, len(fitted.coreset.coordinates))
+    if other is None:
         return fitted
     folder = inside(request.checkpoint, "without-term")
     without = fit_once(replace(request, checkpoint=folder), reading._replace(method=other))

@@ -25,6 +25,7 @@ from coreset_mcmc.diagnostics.metrics import bulk_ess
 from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.methods.full_data import NUTS
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 from coreset_mcmc.posterior.problem import Problem, make_problem
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -74,6 +75,17 @@ def _with_weights(model: Model) -> Model:
     return Model(model.log_prior, log_likelihood, initial_position=model.initial_position, name=model.name)
 
 
+def _with_term(model: Model, term: GaussianTerm | None) -> Model:
+    """The same model with a Gaussian term beside its prior, as a constant of its programs."""
+    if term is None:
+        return model
+
+    def log_prior(position: Position) -> jax.Array:
+        return model.log_prior(position) + term.log_density(position)
+
+    return replace(model, log_prior=log_prior)
+
+
 def sample_by_trees(
     key: Key, target: CoresetTarget, positions: Position, *, tune: int, draws: int, progressbar: bool
 ) -> Run:
@@ -81,7 +93,7 @@ def sample_by_trees(
     num_chains = num_positions(positions)
     rows = ArrayData({"rows": target.rows, "weights": target.weights})
     every_row = SelectedRows(np.arange(rows.size), np.ones(rows.size))
-    problem: Problem = make_problem(_with_weights(target.model), rows, every_row, positions)
+    problem: Problem = make_problem(_with_term(_with_weights(target.model), target.term), rows, every_row, positions)
     method = NUTS(NUM_WARMUP, TARGET_ACCEPTANCE, num_chains=num_chains, max_mode_iterations=0)
     warm_key, draw_key = jax.random.split(key)
     warmed = run(method, problem, warm_key, num_steps=method.max_steps, progressbar=progressbar, description="NUTS")

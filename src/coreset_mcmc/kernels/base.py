@@ -48,6 +48,9 @@ class Kernel(ABC):
     has_data_dependent_loops: ClassVar[bool] = False
     """Whether steps of different chains take different numbers of evaluations."""
 
+    reads_log_density: ClassVar[bool] = True
+    """Whether the log-density of the target is what it samples; otherwise rows and weights, without a Gaussian term."""
+
     caches_gradient: bool = False
     """Whether states hold gradients too, so that restarting after a weight update costs an evaluation of its own."""
 

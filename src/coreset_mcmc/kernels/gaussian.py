@@ -29,6 +29,8 @@ class GaussianAutoregression(Kernel):
 
     beta: float = 0.8
 
+    reads_log_density = False
+
     def __post_init__(self) -> None:
         if isinstance(self.beta, int | float):
             require(

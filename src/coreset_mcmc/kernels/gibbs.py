@@ -75,6 +75,7 @@ class SpikeAndSlabGibbs(Kernel):
     It reads the hyper-parameters from ``model.structure``, has nothing to tune and accepts every move.
     """
 
+    reads_log_density = False
     caches_gradient = True
     """Not gradients but sums over the rows: a restart makes a pass of its own over them, which counts."""
 

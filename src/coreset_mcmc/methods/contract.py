@@ -126,8 +126,9 @@ class Method(Steps):
         del problem, keeps_rows
         return self
 
-    def otherwise(self) -> Method | None:
+    def otherwise(self, coreset_size: int, num_coordinates: int) -> Method | None:
         """What to try if the Gaussian term that this method has chosen by itself leads nowhere."""
+        del coreset_size, num_coordinates
         return None
 
     def in_words(self, problem: Problem, coreset: SelectedRows) -> Mapping[str, str]:

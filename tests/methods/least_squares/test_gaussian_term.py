@@ -13,6 +13,7 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.selection import Uniform
+from coreset_mcmc.fitting.rescue import sample_by_trees
 from coreset_mcmc.methods.least_squares import curvature as curvature_module
 from coreset_mcmc.methods.least_squares.curvature import MOST_CURVATURE, RowCurvature, row_curvatures, solve_within
 from coreset_mcmc.methods.least_squares.equations import Window, row_values
@@ -22,6 +23,7 @@ from coreset_mcmc.methods.least_squares.rounds import or_nothing
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
+from coreset_mcmc.posterior.target import CoresetTarget
 
 SIZE, NUM_FEATURES, NUM_CHOSEN = 600, 7, 30
 DIM = NUM_FEATURES + 1
@@ -258,3 +260,41 @@ def test_forced_where_it_cannot_be():
     model = replace(cm.models.logistic_regression(2), differentiable=False)
     with pytest.raises(cm.InputError, match="gaussian_term"):
         cm.fit(model, logistic_rows(0, 50, 2), coreset_size=10, method=cm.LeastSquares(gaussian_term=True))
+
+
+@pytest.mark.full
+def test_exact_draws_accept_what_rows_and_term_propose(fitted):
+    """Without the term the coreset would propose places that all rows refuse."""
+    made = fitted[0].exact(draws=30, tune=5, chains=4, progressbar=False)
+    assert made.settings["acceptance_rate"] > 0.6
+
+
+@pytest.mark.full
+def test_trees_sample_the_term_too(fitted):
+    """NUTS, which takes over where trajectories mix badly, finds the posterior of rows and term."""
+    fit, _, model, _ = fitted
+    coreset = fit.coreset
+    with jax.enable_x64(True):
+        rows = {name: jnp.asarray(column) for name, column in coreset.columns.items()}
+        target = CoresetTarget(rows, jnp.asarray(coreset.weights), model, jax.tree.map(jnp.asarray, coreset.term))
+        starts = {"beta": jnp.asarray(fit.posterior["beta"].to_numpy()[:, -1])}
+        made = sample_by_trees(jax.random.key(0), target, starts, tune=0, draws=250, progressbar=False)
+    draws = made.history.position["beta"].reshape(-1, 12)
+    shift = (draws.mean(axis=0) - fit.posterior["beta"].mean(("chain", "draw"))) / draws.std(axis=0)
+    assert float(np.abs(shift).max()) < 0.4
+
+
+@pytest.mark.full
+def test_a_kernel_that_samples_rows_and_weights_gets_no_term():
+    data = np.random.default_rng(0).normal(size=(200, 3))
+    fit = quietly(
+        cm.models.gaussian_location(3),
+        data,
+        coreset_size=10,
+        draws=20,
+        tune=0,
+        kernel=cm.kernels.GaussianAutoregression(0.0),
+        random_seed=0,
+    )
+    assert not fit.has_term
+    assert fit.settings["gaussian_term"] == "no: the kernel samples rows and weights"

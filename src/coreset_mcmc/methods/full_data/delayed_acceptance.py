@@ -167,7 +167,7 @@ def _propose(
     return Proposals(
         position=chains.position,
         log_density=chains.log_density,
-        on_coreset=_Differences(target.model)(target.rows, target.weights, chains.position, reference),
+        on_coreset=_on_coreset(target, chains.position, reference),
         diverging=jnp.any(infos.diverging, axis=0),
         num_steps=jnp.sum(infos.num_evaluations, axis=0),
         log_uniform=jnp.log(jax.random.uniform(accept_key, (num_positions(positions),))),
@@ -177,8 +177,13 @@ def _propose(
 @jax.jit
 def _at_start(target: CoresetTarget, positions: Position, reference: Position) -> tuple[jax.Array, jax.Array]:
     """Log-densities of the coreset posterior, and sums over the coreset's rows as in :class:`Proposals`."""
-    on_coreset = _Differences(target.model)(target.rows, target.weights, positions, reference)
-    return jax.vmap(target.log_density)(positions), on_coreset
+    return jax.vmap(target.log_density)(positions), _on_coreset(target, positions, reference)
+
+
+def _on_coreset(target: CoresetTarget, positions: Position, reference: Position) -> jax.Array:
+    """What stands in for the sums over all rows, up to a constant: rows of the coreset, and its Gaussian term."""
+    sums = _Differences(target.model)(target.rows, target.weights, positions, reference)
+    return sums if target.term is None else sums + jax.vmap(target.term.log_density)(positions)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,11 @@ from coreset_mcmc.posterior.by_passes import flat_position
 from coreset_mcmc.posterior.gaussian_term import no_term
 from coreset_mcmc.posterior.problem import Problem
 
+HOPELESS = 1 / 3
+"""Below this share of the rows that parameters call for, half of the coefficients of a quadratic, nothing is tried
+without a Gaussian term: with 20 rows the paper's Poisson data ended at 240 nats.
+"""
+
 FEWEST_DRAWS, MOST_DRAWS = 400, 800
 """In a window, unless the user says how many."""
 
@@ -165,10 +170,10 @@ class LeastSquares(MovesByKernel):
 
     def check(self, problem: Problem) -> None:
         require(
-            not self.gaussian_term or self.starts_hot(problem),
+            not self.gaussian_term or self.has_term(problem),
             "gaussian_term",
-            got="True, and a model without gradients or hot_start=False",
-            expected="a model with two derivatives and a hot start",
+            got="True, and a model without gradients, hot_start=False, or a kernel that samples rows and weights",
+            expected="a model with two derivatives, a hot start, and a kernel that samples a log-density",
             fix="Leave gaussian_term out.",
         )
         target = problem.target(problem.initial_weights)
@@ -178,8 +183,10 @@ class LeastSquares(MovesByKernel):
         del problem
         return replace(self, chooses_rows=False) if keeps_rows else self
 
-    def otherwise(self) -> LeastSquares | None:
-        return replace(self, gaussian_term=False) if self.gaussian_term is None else None
+    def otherwise(self, coreset_size: int, num_coordinates: int) -> LeastSquares | None:
+        """Without the term, unless the rows are hopelessly few for that."""
+        is_hopeless = coreset_size < HOPELESS * rows_called_for(num_coordinates)
+        return None if is_hopeless or self.gaussian_term is not None else replace(self, gaussian_term=False)
 
     def in_words(self, problem: Problem, coreset: SelectedRows) -> dict[str, str]:
         return {"gaussian_term": f"{'no' if coreset.term is None else 'yes'}: {self._why(problem, coreset)}"}
@@ -189,6 +196,8 @@ class LeastSquares(MovesByKernel):
         called_for = f"the {rows_called_for(num_coordinates):,} that {num_coordinates} parameters call for"
         if not self.starts_hot(problem):
             return "the model has no gradients, or was told to start without them"
+        if self.kernel is not None and not self.kernel.reads_log_density:
+            return "the kernel samples rows and weights"
         if self.has_term(problem) and coreset.term is None:
             return "no mode of the full posterior was found"
         if self.gaussian_term is not None:
@@ -219,8 +228,10 @@ class LeastSquares(MovesByKernel):
 
     def has_term(self, problem: Problem) -> bool:
         """Whether a Gaussian term is tried: where there are fewer rows than parameters call for."""
-        if self.gaussian_term is not None or not self.starts_hot(problem):
-            return bool(self.gaussian_term) and self.starts_hot(problem)
+        if not self.starts_hot(problem) or not (self.kernel is None or self.kernel.reads_log_density):
+            return False
+        if self.gaussian_term is not None:
+            return self.gaussian_term
         called_for = rows_called_for(dimension(problem.position))
         return problem.coreset_size < min(called_for, problem.data.size)
 
@@ -328,6 +339,13 @@ class LeastSquares(MovesByKernel):
         expansion = known_expansion(state)
         if expansion is not None:
             coreset = coreset._replace(term=expansion.term(problem, state.rows, state.best_weights))
+        require(
+            coreset.term is None or kernel is None or kernel.reads_log_density,
+            "kernel",
+            got=f"{type(kernel).__name__}, which samples rows and weights, and a coreset with a Gaussian term",
+            expected="a kernel that samples a log-density",
+            fix="Pass method=cm.LeastSquares(gaussian_term=False), or another kernel.",
+        )
         if kernel is None and self.samples_by_trajectories(problem):
             return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)
         chosen = kernel or kernel_or_slices(self.kernel, jnp.asarray(state.scale))
