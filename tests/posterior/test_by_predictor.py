@@ -36,6 +36,11 @@ from coreset_mcmc.tables.families import FAMILIES
 SIZE = 60
 
 
+@pytest.fixture(autouse=True)
+def few_parameters_are_many(monkeypatch):
+    monkeypatch.setattr(by_predictor, "FEWEST_COLUMNS", 1)
+
+
 def table(rng):
     x = rng.normal(size=(SIZE, 2))
     counts = rng.poisson(np.exp(0.4 * x[:, 0])).astype(float)
@@ -48,16 +53,16 @@ def regression(family, rng):
 
 
 def with_factors(rng):
-    """Two factors and dense columns, one of which is a constant, and two parameters that are read by themselves."""
+    """Two factors, a dense column and what all rows share, and two parameters that are read by themselves."""
 
     def of_rows(batch):
-        return RowRegressors(jnp.stack([jnp.ones_like(batch["x"]), batch["x"]], 1), (batch["g"], batch["h"]))
+        return RowRegressors(batch["x"][:, None], (batch["g"], batch["h"]))
 
     def coefficients(position):
         """Centred effects with a level of reference, and effects that share parameters."""
         own = jnp.concatenate([jnp.zeros(1), position["g"]])
         level = position["level"] - jnp.sum(position["g"]) / 4.0
-        return Coefficients(jnp.stack([level, position["slope"]]), (own, 2.0 * own[:3] + position["h"]))
+        return Coefficients(level, position["slope"][None], (own, 2.0 * own[:3] + position["h"]))
 
     def log_likelihood(position, predicted, batch):
         residual = (batch["y"] - predicted) * jnp.exp(-position["scale"])
@@ -155,7 +160,7 @@ def two_predictors():
 
 def test_factors(rng):
     sums, _ = both_ways(*with_factors(rng), rng)
-    assert [array.shape for array in (*sums.levels, *sums.tables)] == [(4, 6), (3, 6), (4, 3)]
+    assert [array.shape for array in (*sums.levels, *sums.tables)] == [(4, 5), (3, 5), (4, 3)]
 
 
 def test_factors_of_ready_made_models_are_known(rng):
@@ -163,6 +168,15 @@ def test_factors_of_ready_made_models_are_known(rng):
     for name, num_factors in (("hierarchical", 1), ("bradley_terry", 2)):
         sums, _ = both_ways(*built_in(name, rng), rng)
         assert len(sums.levels) == num_factors
+
+
+def test_few_parameters_without_regressors_go_the_other_way(monkeypatch, rng):
+    model, batch = built_in("linear", rng)
+    monkeypatch.setattr(by_predictor, "FEWEST_COLUMNS", 6)
+    assert isinstance(both_ways(model, batch, rng)[0], PredictorSums)
+    assert isinstance(both_ways(without_regressors(model), batch, rng)[0], Derivatives)
+    monkeypatch.setattr(by_predictor, "FEWEST_COLUMNS", 5)
+    assert isinstance(both_ways(without_regressors(model), batch, rng)[0], PredictorSums)
 
 
 def test_several_predictors(rng):

@@ -226,3 +226,18 @@ def test_a_response_that_is_explained_nearly_exactly(monkeypatch):
 def test_rows_hold_one_number_for_each_factor(monkeypatch):
     coded, dense = both("two factors", monkeypatch)
     assert dense.source.bytes_per_row - coded.source.bytes_per_row == 8 * (LEVELS - 1 + 8) - 4 * 2
+
+
+@pytest.mark.full
+def test_a_fit_is_saved_read_and_predicts(tmp_path, monkeypatch):
+    """Rows of a coreset hold codes, on disk as well; the posterior is that of the dense columns."""
+    means = []
+    for regression in both("one factor", monkeypatch, "bernoulli"):
+        fit = cm.fit(regression.model, draws=300, random_seed=1, progressbar=False)
+        fit.save(tmp_path / "fit.nc")
+        again = cm.load(tmp_path / "fit.nc", model=regression.model)
+        new = regression.new_rows(many_levels().head(3))
+        assert fit.predict(new).identical(again.predict(new))
+        means.append(fit.posterior["store"].mean(("chain", "draw")).to_numpy())
+        spread = fit.posterior["store"].std(("chain", "draw")).to_numpy()
+    assert np.abs(means[0] - means[1]).max() < 0.5 * spread.min()

@@ -7,10 +7,14 @@ from coreset_mcmc.models.linear import linear_regression
 from coreset_mcmc.models.logistic import logistic_regression
 from coreset_mcmc.models.mixture import gaussian_mixture, gaussian_mixture_data
 from coreset_mcmc.models.poisson import poisson_regression
+from coreset_mcmc.models.regressors import Coefficients, Regressors, RowRegressors
 from coreset_mcmc.models.sparse import least_squares_start, sparse_regression, sparse_regression_data
 from coreset_mcmc.models.unidentified import unidentified_regression, unidentified_regression_data
 
 __all__ = [
+    "Coefficients",
+    "Regressors",
+    "RowRegressors",
     "bradley_terry",
     "bradley_terry_data",
     "gaussian_location",

@@ -32,7 +32,7 @@ def _of_rows(batch: Batch) -> RowRegressors:
 
 def _coefficients(position: Position) -> Coefficients:
     """Winners and losers are two factors whose effects have opposite signs."""
-    return Coefficients(jnp.zeros(0), (position["ability"], -position["ability"]))
+    return Coefficients(jnp.zeros(()), jnp.zeros(0), (position["ability"], -position["ability"]))
 
 
 def _predictor(position: Position, batch: Batch) -> jax.Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.regressors import Coefficients, Regressors, RowRegressors
@@ -15,11 +14,11 @@ def intercept_plus(features: jax.Array, coefficients: jax.Array) -> jax.Array:
 
 
 def _of_rows(batch: Batch) -> RowRegressors:
-    return RowRegressors(jnp.concatenate([jnp.ones((batch["x"].shape[0], 1)), batch["x"]], axis=1))
+    return RowRegressors(batch["x"])
 
 
 def _coefficients(position: Position) -> Coefficients:
-    return Coefficients(position["beta"])
+    return Coefficients(position["beta"][0], position["beta"][1:])
 
 
 WITH_INTERCEPT = Regressors(_of_rows, _coefficients)

@@ -42,7 +42,7 @@ def _of_rows(batch: Batch) -> RowRegressors:
 
 
 def _coefficients(position: Position) -> Coefficients:
-    return Coefficients(position["beta"], (position["effects"],))
+    return Coefficients(jnp.zeros(()), position["beta"], (position["effects"],))
 
 
 REGRESSORS = Regressors(_of_rows, _coefficients)

@@ -1,6 +1,6 @@
 """What a linear predictor is made of: columns of numbers, and factors of which each row has one level.
 
-    eta_n = offset_n + sum_j dense_nj b_j + sum_f e_f[codes_nf]
+    eta_n = offset_n + a + sum_j dense_nj b_j + sum_f e_f[codes_nf]
 
 A factor of L levels would be L columns of zeros and ones. As a column of codes it costs one number for each row, and
 sums over rows of a level take the place of products of matrices: a Hessian is then about as dear as without it.
@@ -30,6 +30,8 @@ class RowRegressors(NamedTuple):
 class Coefficients(NamedTuple):
     """What they are multiplied with."""
 
+    shared: Any
+    """a (), what all rows share: an intercept, or zero."""
     dense: Any
     """b (p,)"""
     effects: tuple[Any, ...] = ()
@@ -50,7 +52,7 @@ class Regressors:
     def predictor(self, position: Position, batch: Batch) -> jax.Array:
         """eta (B,) without an offset."""
         rows, coefficients = self.of_rows(batch), self.coefficients(position)
-        predicted: jax.Array = rows.dense @ coefficients.dense
+        predicted: jax.Array = rows.dense @ coefficients.dense + coefficients.shared
         for codes, effects in zip(rows.codes, coefficients.effects, strict=True):
             predicted = predicted + jnp.take(effects, codes.astype(jnp.int32), mode="clip")
         return predicted

@@ -13,7 +13,6 @@ are effects of levels, sums over the rows of each level take the place of produc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -22,11 +21,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.models.model import LinearPredictor
 from coreset_mcmc.models.regressors import Regressors
 from coreset_mcmc.posterior.predictor_sums import PredictorSums, Unravel
 
+FEWEST_COLUMNS = 128
+"""Parameters from which on J is formed; with fewer, and where it is not known what the predictor is made of, forward
+over reverse mode is quicker."""
 MOST_DIRECT = 32
 """Elements of psi; a likelihood that reads more of the position by itself is differentiated as a whole."""
 MOST_COLUMN_VALUES = 2**19
@@ -54,8 +57,11 @@ class _Parts(NamedTuple):
 def direct_places(split: LinearPredictor, position: Position, batch: Batch) -> tuple[int, ...] | None:
     """Elements of the flat position that the likelihood reads by itself; None if the split is of no use here.
 
-    It is of use if every leaf of the predictor is one number for each row and psi is small.
+    It is of use if every leaf of the predictor is one number for each row, psi is small, and either it is known what
+    the predictor is made of or there are many parameters.
     """
+    if split.regressors is None and dimension(position) < FEWEST_COLUMNS:
+        return None
     return _direct_places(split, *_form(position), *_form(batch))
 
 
@@ -145,17 +151,13 @@ def _some_at_a_time(
 
 def _of_columns(parts: _Parts, columns: jax.Array, direct: tuple[int, ...]) -> PredictorSums:
     """From J (k, d, B)."""
-    products = lower_product(_side_by_side(_in_parameters(parts, columns)), _side_by_side(columns))
-    return PredictorSums(parts.value, parts.direct_slopes, products, parts.direct_hessian, direct=direct)
-
-
-def _in_parameters(parts: _Parts, columns: jax.Array) -> jax.Array:
-    """DJ, E and r of all rows, one after the other (k, d + q + 1, B)."""
     num_predictors = columns.shape[0]
     curvatures, mixed = parts.curvatures[:, :num_predictors], parts.curvatures[:, num_predictors:]
     is_single = num_predictors == 1
     curved = curvatures * columns if is_single else jnp.einsum("ijb,jdb->idb", curvatures, columns)
-    return jnp.concatenate([curved, mixed, parts.slopes[:, None]], axis=1)
+    left = _side_by_side(jnp.concatenate([curved, mixed, parts.slopes[:, None]], axis=1))
+    products = lower_product(left, _side_by_side(columns))
+    return PredictorSums(parts.value, parts.direct_slopes, products, parts.direct_hessian, direct=direct)
 
 
 def _of_regressors(
@@ -164,18 +166,28 @@ def _of_regressors(
     """From dense columns and the codes of levels."""
     dense, codes = regressors.of_rows(batch)
     sizes = [effects.shape[0] for effects in regressors.coefficients(position).effects]
-    columns, curvature = dense.T[None], parts.curvatures[0, 0]
-    of_rows = jnp.concatenate([_in_parameters(parts, columns)[0], curvature[None]]).T
+    curvature, mixed = parts.curvatures[0, 0], parts.curvatures[0, 1:]
+    by_row = jnp.concatenate([curvature * dense.T, mixed, parts.slopes, curvature[None]])
     tables = [
         jax.ops.segment_sum(curvature, codes[one] * sizes[other] + codes[other], sizes[one] * sizes[other])
         for one, other in combinations(range(len(sizes)), 2)
     ]
     shapes = combinations(sizes, 2)
-    return replace(
-        _of_columns(parts, columns, direct),
-        levels=tuple(jax.ops.segment_sum(of_rows, own, size) for own, size in zip(codes, sizes, strict=True)),
-        tables=tuple(table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)),
+    return PredictorSums(
+        parts.value,
+        parts.direct_slopes,
+        lower_product(by_row, dense.T),
+        parts.direct_hessian,
+        _totals(mixed, parts.slopes, curvature[None]),
+        tuple(jax.ops.segment_sum(by_row.T, own, size) for own, size in zip(codes, sizes, strict=True)),
+        tuple(table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)),
+        direct,
     )
+
+
+def _totals(*parts: jax.Array) -> jax.Array:
+    """Sums over rows, of each part by itself: what is used but once XLA would compute again for every column."""
+    return jnp.concatenate([jnp.sum(part, axis=1) for part in parts])
 
 
 def _parts(

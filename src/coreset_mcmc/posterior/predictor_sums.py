@@ -37,9 +37,11 @@ class PredictorSums:
     direct_gradient: Any
     """In psi (q,)."""
     products: Any
-    """X'DX, of which what lies above the diagonal does not count, E'X and r'X, one below the other (p + q + 1, p)."""
+    """X'DX, of which what lies above the diagonal does not count, E'X, r'X and D'X, one below the other."""
     direct_hessian: Any
     """F (q, q)."""
+    shared: Any = None
+    """Sums over rows of E, r and D (q + 2,), for what all rows share; None, and no D'X, if nothing is known of that."""
     levels: tuple[Any, ...] = ()
     """For every factor the sums over rows of each level of DX, E, r and D side by side (L, p + q + 2)."""
     tables: tuple[Any, ...] = ()
@@ -65,19 +67,25 @@ class PredictorSums:
         return Derivatives(self.value, gradient.at[places].add(self.direct_gradient), 0.5 * (hessian + hessian.T))
 
     def _of_coefficients(self) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Gradient (m,), Hessian (m, m) and derivatives in psi as well (m, q), coefficients first, then effects."""
-        width = self.products.shape[1]
+        """Gradient (m,), Hessian (m, m) and derivatives in psi as well (m, q): what rows share, dense, effects."""
+        width, num_direct = self.products.shape[1], len(self.direct)
         lower = self.products[:width]
-        blocks: dict[tuple[int, int], Any] = {(0, 0): jnp.tril(lower) + jnp.tril(lower, -1).T}
-        for place, sums in enumerate(self.levels, start=1):
-            across = sums[:, :width]
-            blocks |= {(place, place): jnp.diag(sums[:, -1]), (place, 0): across, (0, place): across.T}
-        pairs = combinations(range(1, len(self.levels) + 1), 2)
-        for (one, other), table in zip(pairs, self.tables, strict=True):
+        gradient, hessian = self.products[width + num_direct], jnp.tril(lower) + jnp.tril(lower, -1).T
+        mixed = self.products[width : width + num_direct].T
+        if self.shared is None:
+            return gradient, hessian, mixed
+        blocks: dict[tuple[int, int], Any] = {(0, 0): self.shared[-1:, None], (1, 1): hessian}
+        blocks |= {(0, 1): self.products[-1:], (1, 0): self.products[-1:].T}
+        for place, sums in enumerate(self.levels, start=2):
+            across = {0: sums[:, -1:], 1: sums[:, :width]}
+            blocks[place, place] = jnp.diag(sums[:, -1])
+            blocks |= {(place, other): block for other, block in across.items()}
+            blocks |= {(other, place): block.T for other, block in across.items()}
+        count = 2 + len(self.levels)
+        for (one, other), table in zip(combinations(range(2, count), 2), self.tables, strict=True):
             blocks |= {(one, other): table, (other, one): table.T}
-        count = 1 + len(self.levels)
         return (
-            jnp.concatenate([self.products[-1], *(sums[:, -2] for sums in self.levels)]),
+            jnp.concatenate([self.shared[-2:-1], gradient, *(sums[:, -2] for sums in self.levels)]),
             jnp.block([[blocks[row, column] for column in range(count)] for row in range(count)]),
-            jnp.concatenate([self.products[width:-1].T, *(sums[:, width:-2] for sums in self.levels)]),
+            jnp.concatenate([self.shared[None, :-2], mixed, *(sums[:, width:-2] for sums in self.levels)]),
         )

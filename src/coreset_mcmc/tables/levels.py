@@ -12,7 +12,7 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.columns import wrong_values
 
 MOST_LEVELS = 1000
-"""A factor with more levels than this has no place in a dense design."""
+"""Of a factor: each is a parameter, and the covariance of all of them is held."""
 MOST_COUNTED = 1_000_000
 """Levels are counted for an error message up to here, which bounds the memory that a column of names takes."""
 PLAIN_TYPES = frozenset({"str", "int", "float", "bool"})

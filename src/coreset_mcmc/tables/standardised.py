@@ -42,38 +42,30 @@ class Structure:
         return len(self.coefficients) - sum(len(factor.scales) for factor in self.factors)
 
     def of_rows(self, batch: Batch) -> RowRegressors:
-        """A column of ones for the intercept, x, and codes."""
-        x = batch["x"]
-        ones = [jnp.ones((x.shape[0], 1))] if self.intercept is not None else []
-        codes = (batch[CODES][:, place] for place in range(len(self.factors)))
-        return RowRegressors(jnp.concatenate([*ones, x], axis=1), tuple(codes))
+        """x, and codes."""
+        return RowRegressors(batch["x"], tuple(batch[CODES][:, place] for place in range(len(self.factors))))
 
     def of_position(self, position: Position) -> Coefficients:
         """What those are multiplied with."""
-        level, dense, effects = self._parts(position)
-        return Coefficients(dense if level is None else jnp.concatenate([jnp.reshape(level, 1), dense]), effects)
-
-    def predictor(self, position: Position, batch: Batch) -> jax.Array:
-        """eta of each row."""
-        level, dense, effects = self._parts(position)
-        predicted = batch["x"] @ dense if self.num_dense else jnp.zeros(batch["x"].shape[0])
-        for place, own in enumerate(effects):
-            predicted = predicted + jnp.take(own, batch[CODES][:, place].astype(jnp.int32), mode="clip")
-        if level is not None:
-            predicted = predicted + level
-        return predicted + batch["offset"] if "offset" in batch else predicted
-
-    def _parts(self, position: Position) -> tuple[jax.Array | None, jax.Array, tuple[jax.Array, ...]]:
-        """What all rows share, coefficients of x, effects of levels."""
         z = position[COEFFICIENTS] if self.coefficients else jnp.zeros(0)
-        level = position[INTERCEPT] if self.intercept is not None else None
+        shared = position[INTERCEPT] if self.intercept is not None else jnp.zeros(())
         pieces, start = [], 0
         for factor in self.factors:
             pieces.append(z[start : factor.start])
             start = factor.columns.stop
-            level = None if level is None else level - factor.centre(z)
+            shared = shared - factor.centre(z)
         dense = jnp.concatenate([*pieces, z[start:]]) if pieces else z
-        return level, dense, tuple(factor.effects(z) for factor in self.factors)
+        return Coefficients(shared, dense, tuple(factor.effects(z) for factor in self.factors))
+
+    @property
+    def regressors(self) -> Regressors:
+        """Both together."""
+        return Regressors(self.of_rows, self.of_position)
+
+    def predictor(self, position: Position, batch: Batch) -> jax.Array:
+        """eta of each row."""
+        predicted = self.regressors.predictor(position, batch)
+        return predicted + batch["offset"] if "offset" in batch else predicted
 
     def row_length(self, batch: Batch) -> jax.Array:
         """Of the derivative of eta."""
@@ -116,7 +108,7 @@ def standardised_model(structure: Structure) -> Model:
         log_prior,
         structure.predictor,
         log_likelihood,
-        regressors=Regressors(structure.of_rows, structure.of_position),
+        regressors=structure.regressors,
         change_bound=ChangeBound(structure.row_length, _largest_change) if structure.family == "bernoulli" else None,
         identity=asdict(structure),
         name=f"{structure.family} regression",

@@ -57,7 +57,7 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         inner.log_prior,
         structure.predictor,
         log_likelihood,
-        regressors=None if inner.linear_predictor is None else inner.linear_predictor.regressors,
+        regressors=structure.regressors,
         initial_position=start,
         change_bound=inner.change_bound,
         check_data=check_data,
