@@ -171,7 +171,9 @@ METHODS = [
     MethodEntry("laplace", lambda factor: cm.Laplace(tolerance=1e-5 * factor), 60, difference=_hessians),
     MethodEntry(
         "least-squares",
-        lambda factor: cm.LeastSquares(num_draws=40, num_chains=2, num_rounds=3, tolerance=0.001 * factor),
+        lambda factor: cm.LeastSquares(
+            num_draws=40, num_chains=2, num_rounds=3, tolerance=0.001 * factor, gaussian_term=False
+        ),
         12,
         difference=_passes,
     ),

@@ -30,7 +30,7 @@ from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.curvature import RowCurvature, solve_within
 from coreset_mcmc.methods.least_squares.expansion import Expansion
 from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, Solution, nonnegative_ridge
-from coreset_mcmc.methods.least_squares.taylor import TaylorSums, row_remainders
+from coreset_mcmc.methods.least_squares.taylor import EVALUATIONS_PER_REMAINDER, TaylorSums, row_remainders
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.at_positions import summed_differences
@@ -105,6 +105,7 @@ def measure(
     ``tolerated(window)`` is the noise in nats that may stay; without ``taylor`` there is no sample.
     """
     num_draws, num_evaluations = num_positions(positions), 0
+    for_each_value = 1 if expansion is None else EVALUATIONS_PER_REMAINDER
     known = 0.0 if expansion is None else expansion.quadratic(flat_positions(positions))
     if taylor is None:
         values = values_at(problem.model, positions, problem.rows, expansion)
@@ -113,11 +114,12 @@ def measure(
         made = _compiled(_values_and_sums, 0)(problem.model, taylor, centre, positions, problem.rows)
         values, totals, noise = (np.asarray(part) for part in made)
         totals = _centred(totals - known)
-        num_evaluations = values.size + taylor.num_evaluations(num_draws)
+        num_evaluations = taylor.num_evaluations(num_draws) + values.size * for_each_value
         if noise <= tolerated(Window(values, totals)):
             return Measured(Window(values, totals), float(noise), num_evaluations)
     totals = _centred(summed_differences(problem.passes, problem.model, positions, "sums over all rows") - known)
-    return Measured(Window(values, totals), 0.0, num_evaluations + values.size + num_draws * problem.data.size)
+    num_evaluations += num_draws * problem.data.size + (values.size * for_each_value if taylor is None else 0)
+    return Measured(Window(values, totals), 0.0, num_evaluations)
 
 
 def _centred(totals: np.ndarray) -> np.ndarray:
