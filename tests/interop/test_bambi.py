@@ -33,7 +33,8 @@ def converted(name: str) -> cm.Model:
 @pytest.mark.full
 @pytest.mark.parametrize("name", list(MODELS))
 def test_totals_are_those_of_bambi(name):
-    assert_totals_agree(source(name).backend.model, converted(name))
+    ours = converted(name)
+    assert_totals_agree(source(name).backend.model, ours)
 
 
 def test_names_dims_and_labels_are_those_of_bambi():

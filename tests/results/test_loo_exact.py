@@ -16,6 +16,7 @@ import xarray
 
 import coreset_mcmc as cm
 from coreset_mcmc.data import blocks
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.results import loo
 
 pytestmark = pytest.mark.full
@@ -66,7 +67,14 @@ def monte_carlo_errors(draws, weights, reweight):
 def found(draws, coreset, reweight):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return loo.loo(MODEL, draws, {"y": Y}, coreset=coreset, draws=None, reweight=reweight)
+        return loo.loo(
+            MODEL,
+            draws,
+            {"y": Y},
+            coreset=None if coreset is None else SelectedRows(*coreset),
+            draws=None,
+            reweight=reweight,
+        )
 
 
 def leaning_weights():

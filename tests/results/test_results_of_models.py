@@ -11,6 +11,7 @@ import pytest
 
 import coreset_mcmc as cm
 from coreset_mcmc.data import blocks
+from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.models import user_scale as constrained
 from coreset_mcmc.models.user_scale import shown_draws, shown_names
 from coreset_mcmc.results import loo
@@ -139,7 +140,7 @@ def test_a_coreset_that_is_too_far_away_is_said_to_be():
     draws = full_posterior_draws(400)
     far = {"mean": draws["mean"], "log_scale": draws["log_scale"] * 3}
     with pytest.warns(UserWarning, match="too far from the full one to be corrected"):
-        loo.loo(MODEL, far, {"y": Y}, coreset=(np.arange(5), np.ones(5)), draws=None, reweight=True)
+        loo.loo(MODEL, far, {"y": Y}, coreset=SelectedRows(np.arange(5), np.ones(5)), draws=None, reweight=True)
     with pytest.raises(cm.InputError, match="at least 25 draws"):
         loo.loo(MODEL, draws, {"y": Y}, coreset=None, draws=10, reweight=True)
 

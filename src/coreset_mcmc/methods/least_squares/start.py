@@ -48,7 +48,7 @@ THICK_SHELL = 10
 SMALL_DATA = 4
 """Control variates are used from this many times the rows of their sample, and so is the mode of a sample."""
 
-TOLERANCE = 0.1
+TOLERANCE = 0.3
 """Distance to the mode, in posterior standard deviations, at which the search ends.
 
 Expansions are made where the last derivatives were evaluated; the Gaussian has its mean a last step ahead.
