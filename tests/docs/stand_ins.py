@@ -186,7 +186,7 @@ STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
     "docs/command_line.md": {"coreset-mcmc fit sales.csv": sales_on_disk, '"big/*.parquet"': flights_in_files},
     "docs/formulas.md": {
         'cm.read_table("flights.parquet")': flights_on_disk,
-        "new_rows(tomorrow)": next_day,
+        "predicted = fit.predict(tomorrow)": next_day,
         '"y ~ x * g"': table_with_groups,
     },
     "docs/report.md": {"write_report(content": fit_of_flights},

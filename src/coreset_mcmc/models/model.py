@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import numpy as np
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
@@ -62,7 +63,7 @@ class SpikeAndSlab:
     variance_scale: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A Bayesian model for rows that are independent given the position.
 
@@ -82,6 +83,9 @@ class Model:
         unconstrain: ``(values, position) -> position``, the position with the user's values, some or all of those
             that ``constrain`` shows, put in; ``initvals`` go through it.
         predictive: ``(key, position, batch) -> {name: (B, ...)}``, new responses for the rows of a batch.
+        expected: ``(position, batch) -> {name: (B, ...)}``, what those responses are on average, under the same names.
+        new_rows: from a table with the user's own columns to rows of the form of ``data`` without responses, for a
+            model that makes its rows of other columns; ``fit.predict`` takes such a table.
         observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
             ``batch -> {name: (B, ...)}``.
         data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
@@ -107,6 +111,8 @@ class Model:
     constrain: Callable[[Position], Mapping[str, jax.Array]] | None = None
     unconstrain: Callable[[Mapping[str, Any], Position], Position] | None = None
     predictive: Callable[[Key, Position, Batch], Mapping[str, jax.Array]] | None = None
+    expected: Callable[[Position, Batch], Mapping[str, jax.Array]] | None = None
+    new_rows: Callable[[Any], Any] | None = None
     observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
     data: Any = None
     fixed_data: str = ""
@@ -131,6 +137,12 @@ class Model:
             expected="the same densities",
             fix="Pass compiled=None where a density is replaced.",
         )
+
+    def __repr__(self) -> str:
+        """Short, whatever data it holds."""
+        leaves = jax.tree.leaves(self.data, is_leaf=lambda part: hasattr(part, "size") and not hasattr(part, "shape"))
+        rows = "" if not leaves else f", {np.shape(leaves[0])[0] if np.ndim(leaves[0]) else leaves[0].size:,} rows"
+        return f"Model({self.name!r}{rows})"
 
     @classmethod
     def from_linear_predictor(

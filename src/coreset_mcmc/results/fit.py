@@ -204,18 +204,23 @@ class Fit:
         to: Path | str | None = None,
         progressbar: bool = True,
     ) -> xarray.DataTree | Path:
-        """New responses for rows, the fitted ones by default, as a tree with the group ``posterior_predictive``.
+        """Responses of rows, the fitted ones by default: a tree of what they are on average and of new ones.
+
+        The group ``expected`` has the expected response, for models that know it, whose spread is what is not known
+        about the parameters; ``posterior_predictive`` has new responses, which scatter around it. A model that was made
+        by a formula takes a table with the columns of the formula; the response may be left out.
 
         Rows go through in blocks. By default each row gets its mean, standard deviation and quantiles over draws;
         ``quantiles=None`` keeps the draws themselves, ``draws`` times as many numbers as rows.
 
         Args:
-            data: rows as for ``fit``; the response may be left out.
+            data: rows as for ``fit``, or a table with the columns of a formula; the response may be left out.
             draws: how many evenly spaced draws of the posterior are used.
             quantiles: which ones; the median and an interval of 89 % by default.
             var_names: which responses, or deterministic quantities with a value for each row.
             to: a Parquet file, to which summaries are written as they come, with columns ``row``, ``<name>_mean``,
-                ``<name>_sd`` and ``<name>_q0.5``; its path is returned. For more rows than memory holds.
+                ``<name>_sd`` and ``<name>_q0.5``, the same with ``_expected`` after the name; its path is returned.
+                For more rows than memory holds.
             progressbar: show how far a pass is that takes longer than two seconds.
         """
         return predict(

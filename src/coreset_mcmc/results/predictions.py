@@ -10,42 +10,53 @@ import xarray
 
 from coreset_mcmc.core.memory import require_room
 
-GROUP = "posterior_predictive"
+EXPECTED, RESPONSES = "expected", "posterior_predictive"
+"""Groups of a tree: what responses are on average, and new responses."""
+
+Predictions = Mapping[str, Mapping[str, Any]]
+"""By group and name; rows come first."""
 
 
 def in_memory(
-    parts: Iterator[dict[str, np.ndarray]],
-    num_rows: int,
-    drawn: Mapping[str, Any],
-    quantiles: tuple[float, ...] | None,
+    parts: Iterator[Predictions], num_rows: int, drawn: Predictions, quantiles: tuple[float, ...] | None
 ) -> xarray.DataTree:
     """All predictions at once; ``drawn`` has the shape (1, S, ...) of the draws for one row."""
-    whole = {name: _room_for(leaf, num_rows, quantiles) for name, leaf in drawn.items()}
+    places = [(group, name) for group, values in drawn.items() for name in values]
+    whole = {place: _room_for(drawn[place[0]][place[1]], num_rows, quantiles) for place in places}
     require_room(
         "predict",
         sum(num_rows * int(np.prod(shape[1:])) * kind.itemsize for shape, kind in whole.values()),
         fix='Write summaries to a file as they come, with to="predictions.parquet", or predict fewer rows.',
     )
-    arrays = {name: np.empty(shape, kind) for name, (shape, kind) in whole.items()}
+    arrays = {place: np.empty(shape, kind) for place, (shape, kind) in whole.items()}
     start = 0
     for part in parts:
-        for name, values in part.items():
+        for group, name in places:
+            values = part[group][name]
             stop = start + len(values)
-            arrays[name][start:stop] = values
+            arrays[group, name][start:stop] = values
         start = stop
-    count = next(iter(drawn.values())).shape[1]
-    dataset = _draws_dataset(arrays, count) if quantiles is None else _summary_dataset(arrays, quantiles)
-    return xarray.DataTree.from_dict({GROUP: dataset})
+    count = next(iter(next(iter(drawn.values())).values())).shape[1]
+    datasets = {}
+    for group in drawn:
+        own = {name: array for (place, name), array in arrays.items() if place == group}
+        datasets[group] = _draws_dataset(own, count) if quantiles is None else _summary_dataset(own, quantiles)
+    return xarray.DataTree.from_dict(datasets)
 
 
-def in_columns(part: Mapping[str, np.ndarray], quantiles: tuple[float, ...]) -> dict[str, np.ndarray]:
-    """A column ``<name>_<statistic>`` for each number of a row; of a response that is an array, one for each place."""
+def in_columns(part: Predictions, quantiles: tuple[float, ...]) -> dict[str, np.ndarray]:
+    """A column ``<name>_<statistic>`` for each number of a row, ``<name>_expected_<statistic>`` for what is expected.
+
+    Of a response that is an array there is one for each place.
+    """
     columns = {}
-    for name, values in part.items():
-        for place in np.ndindex(*values.shape[1:-1]):
-            label = f"{name}{list(place)}" if place else name
-            for number, statistic in enumerate(statistics_of(quantiles)):
-                columns[f"{label}_{statistic}"] = np.ascontiguousarray(values[(slice(None), *place, number)])
+    for group, responses in part.items():
+        between = "_expected_" if group == EXPECTED else "_"
+        for name, values in responses.items():
+            for place in np.ndindex(*values.shape[1:-1]):
+                label = f"{name}{list(place)}" if place else name
+                for number, statistic in enumerate(statistics_of(quantiles)):
+                    columns[label + between + statistic] = np.ascontiguousarray(values[(slice(None), *place, number)])
     return columns
 
 

@@ -5,7 +5,7 @@ What comes out is what a table in memory becomes at once: standardised columns i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,8 @@ from coreset_mcmc.tables.factors import CODES
 from coreset_mcmc.tables.frames import FrameSource
 from coreset_mcmc.tables.kept_rows import KeptRows
 from coreset_mcmc.tables.row_terms import RowTerms, total_offset
-from coreset_mcmc.tables.terms import Component
-from coreset_mcmc.tables.trouble import trouble_in
+from coreset_mcmc.tables.terms import Component, expressions_in
+from coreset_mcmc.tables.trouble import PlaceOf, trouble_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class DesignSource(Source):
     def _batch(self, frame: pd.DataFrame, start: int, count: int) -> dict[str, np.ndarray]:
         rows = clean(frame, start, self.standard.columns, self.table.place_of)
         if not self.is_checked:
-            _check_new_rows(frame, rows, self.standard.columns)
+            _check_new_rows(frame, rows, self.standard)
         self._check_count(rows.count, count)
         return self.standard.batch(rows)
 
@@ -227,20 +227,30 @@ def in_memory(source: Source) -> dict[str, np.ndarray]:
     return whole
 
 
-def _check_new_rows(frame: pd.DataFrame, rows: CleanRows, columns: Sequence[Column]) -> None:
+def _check_new_rows(frame: pd.DataFrame, rows: CleanRows, standard: StandardRows) -> None:
+    columns = standard.columns
     if rows.places is not None:
         missing = missing_by_column(frame, (column.name for column in columns))
-        first = rows.start + int(np.argmax(np.logical_or.reduce(list(missing.values()))))
-        counts = {name: int(lacks.sum()) for name, lacks in missing.items()}
-        listed = ", ".join(f"{name}: {count}" for name, count in counts.items())
-        raise InputError(
-            "new rows",
-            got=f"missing values ({listed}; first in {rows.place_in_table(first)})",
-            expected="a value in every column that the formula uses",
-            fix="Leave those rows out, or fill them in.",
-        )
+        raise missing_in_new_rows(missing, rows.start, rows.place_in_table)
     for column in columns:
         if column.kind in (NUMBER, WHOLE):
             trouble = trouble_in(rows.columns[column.name], rows.row_of)
             if trouble is not None:
                 raise trouble.error(f"column {column.name!r}", rows.place_in_table)
+    for expression in expressions_in((*standard.terms.dense, *standard.terms.offsets)):
+        for values in np.asarray(expression.values(rows), float).T:
+            trouble = trouble_in(values, rows.row_of)
+            if trouble is not None:
+                raise trouble.error(f"term {expression.call.name!r}", rows.place_in_table)
+
+
+def missing_in_new_rows(missing: Mapping[str, np.ndarray], start: int, place_of: PlaceOf) -> InputError:
+    """The error about rows that lack a value, of a run that begins with row ``start`` of the table."""
+    first = start + int(np.argmax(np.logical_or.reduce(list(missing.values()))))
+    listed = ", ".join(f"{name}: {int(lacks.sum())}" for name, lacks in missing.items())
+    return InputError(
+        "new rows",
+        got=f"missing values ({listed}; first in {place_of(first)})",
+        expected="a value in every column that the formula uses",
+        fix="Leave those rows out, or fill them in.",
+    )

@@ -143,6 +143,24 @@ def draw_negative_binomial(key: Key, logarithms: Logarithms, predicted: jax.Arra
     return _counts(poisson_key, jnp.exp(jnp.minimum(log_mean, LARGEST_COUNT_EXPONENT)))
 
 
+def mean_of_location(logarithms: Logarithms, predicted: jax.Array) -> jax.Array:
+    """The response is spread evenly around the predictor."""
+    del logarithms
+    return predicted
+
+
+def mean_of_logit(logarithms: Logarithms, predicted: jax.Array) -> jax.Array:
+    """The probability of a one."""
+    del logarithms
+    return jax.nn.sigmoid(predicted)
+
+
+def mean_of_log(logarithms: Logarithms, predicted: jax.Array) -> jax.Array:
+    """The mean of a count."""
+    del logarithms
+    return jnp.exp(jnp.minimum(predicted, LARGEST_COUNT_EXPONENT))
+
+
 @dataclass(frozen=True)
 class Family:
     """A distribution of the response and what goes with it."""
@@ -151,6 +169,8 @@ class Family:
     link: str
     log_density: Callable[[Logarithms, jax.Array, jax.Array], jax.Array]
     draw: Callable[[Key, Logarithms, jax.Array], jax.Array]
+    expected: Callable[[Logarithms, jax.Array], jax.Array]
+    """What new responses are on average."""
     positive: tuple[str, ...] = ()
     """Parameters beside the predictor, all above zero."""
 
@@ -163,11 +183,11 @@ class Family:
 FAMILIES = {
     family.name: family
     for family in (
-        Family("gaussian", "identity", gaussian, draw_gaussian, ("sigma",)),
-        Family("bernoulli", "logit", bernoulli, draw_bernoulli),
-        Family("poisson", "log", poisson, draw_poisson),
-        Family("negativebinomial", "log", negative_binomial, draw_negative_binomial, ("alpha",)),
-        Family("t", "identity", student_t, draw_student_t, ("sigma", "nu")),
+        Family("gaussian", "identity", gaussian, draw_gaussian, mean_of_location, ("sigma",)),
+        Family("bernoulli", "logit", bernoulli, draw_bernoulli, mean_of_logit),
+        Family("poisson", "log", poisson, draw_poisson, mean_of_log),
+        Family("negativebinomial", "log", negative_binomial, draw_negative_binomial, mean_of_log, ("alpha",)),
+        Family("t", "identity", student_t, draw_student_t, mean_of_location, ("sigma", "nu")),
     )
 }
 

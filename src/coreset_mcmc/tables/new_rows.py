@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.data.layout import Layout
-from coreset_mcmc.tables.columns import check_missing, check_types, lacking_rows, missing_by_column
-from coreset_mcmc.tables.design_source import DesignSource, StandardRows, in_memory
+from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.tables.columns import check_types, missing_by_column
+from coreset_mcmc.tables.design_source import DesignSource, StandardRows, in_memory, missing_in_new_rows
 from coreset_mcmc.tables.formula import Formula
-from coreset_mcmc.tables.frames import FrameSource, as_table
+from coreset_mcmc.tables.formula_check import close_to
+from coreset_mcmc.tables.frames import as_table
 from coreset_mcmc.tables.kept_rows import all_kept
 
 
-def rows_to_predict(
-    table: pd.DataFrame | FrameSource, formula: Formula, standard: StandardRows
-) -> dict[str, np.ndarray] | DesignSource:
-    """Arrays of a data frame, a source of other tables."""
+def rows_to_predict(table: Any, formula: Formula, standard: StandardRows) -> Any:
+    """Arrays of a data frame or a mapping of columns, a source of other tables; rows in that form stay as they are."""
+    if isinstance(table, Rows | DesignSource) or _is_design(table):
+        return table
+    table = _frame_of(table) if isinstance(table, Mapping) else table
     rows = as_table(table)
     names = formula.predictors
-    lacking = [name for name in names if name not in set(rows.names)]
-    require(
-        not lacking,
-        "new rows",
-        got=f"no columns {lacking}",
-        expected=f"columns {list(names)}",
-        fix="Pass a table with the columns of the first one.",
-    )
+    for name in names:
+        if name not in rows.names:
+            close = next(close_to(name, rows.names), None)
+            raise InputError(
+                "new rows",
+                got=f"no column {name!r} among {_few(rows.names)}",
+                expected=f"the predictors of {formula.text!r}: {_few(names)}",
+                fix=f"Rename {close!r} if that is meant." if close else "Add that column.",
+            )
     check_types(rows.frame(0, 1, names))
     columns = tuple(column for column in standard.columns if column.name in names)
     schema: Any = replace(standard, response=None).schema
@@ -39,6 +44,29 @@ def rows_to_predict(
     if not isinstance(table, pd.DataFrame):
         return source
     missing = missing_by_column(rows.frame(0, rows.size, names), names)
-    counts = {name: int(lacks.sum()) for name, lacks in missing.items()}
-    check_missing(counts, lacking_rows(missing, 0), rows.size, rows.place_of, drop_missing=False)
+    if missing:
+        raise missing_in_new_rows(missing, 0, rows.place_of)
     return in_memory(source)
+
+
+def _is_design(data: Any) -> bool:
+    """Whether these are rows as the model sees them: ``x`` has a line for each row."""
+    return isinstance(data, Mapping) and "x" in data and np.ndim(data["x"]) == 2
+
+
+def _frame_of(columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Columns by name; single values are a table of one row."""
+    try:
+        is_row = all(np.ndim(values) == 0 for values in columns.values())
+        return pd.DataFrame({name: [values] for name, values in columns.items()} if is_row else dict(columns))
+    except ValueError as error:
+        raise InputError(
+            "new rows",
+            got=f"columns that are no table ({error})",
+            expected="columns of the same length",
+            fix="Pass a DataFrame, or arrays with a value for each row.",
+        ) from error
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

@@ -43,7 +43,7 @@ RESERVED = ("chain", "draw", "row", "statistic")
 """Names of dimensions of a result, which no variable can have."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Regression:
     """A model, its rows, and how they follow from the table."""
 
@@ -73,6 +73,10 @@ class Regression:
     source: DesignSource = field(repr=False)
     """Where the rows come from."""
 
+    def __repr__(self) -> str:
+        """Short, whatever data it holds."""
+        return f"Regression({self.formula!r}, {self.family}, {self.num_rows:,} rows)"
+
     @property
     def num_rows(self) -> int:
         """N."""
@@ -92,10 +96,11 @@ class Regression:
         """
         return self.source.table_rows(np.asarray(indices), list(names or self.columns))
 
-    def new_rows(self, table: pd.DataFrame | FrameSource) -> dict[str, np.ndarray] | DesignSource:
-        """Other rows in the form of ``data``, without a response: ``fit.predict(regression.new_rows(frame))``.
+    def new_rows(self, table: Any) -> Any:
+        """Other rows in the form of ``data``, without a response; ``fit.predict(frame)`` calls it by itself.
 
-        Transforms, levels and standardisation are those of the first table. Rows of a table that is not in memory are
+        The table is a data frame, a mapping of columns or a scan of files. Transforms, levels and standardisation are
+        those of the first table. Rows of a table that is not in memory are
         checked as they are read.
         """
         return rows_to_predict(table, self.parsed, self.source.standard)
@@ -160,7 +165,13 @@ def regression(
         notes.insert(0, f"{source.kept.num_dropped} rows with missing values dropped")
     data = in_memory(source) if is_in_memory else source
     return Regression(
-        model=replace(users_model(structure, scale, name, start), data=data, fixed_data=FIXED, name=parsed.text),
+        model=replace(
+            users_model(structure, scale, name, start),
+            data=data,
+            fixed_data=FIXED,
+            name=parsed.text,
+            new_rows=lambda table: rows_to_predict(table, parsed, source.standard),
+        ),
         data=data,
         formula=parsed.text,
         family=chosen.name,

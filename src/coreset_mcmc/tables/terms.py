@@ -8,6 +8,7 @@ evaluated for one row never depends on other rows of the same run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -67,11 +68,12 @@ class Coded(Component):
         places: np.ndarray = np.array([known.get(level, -1) for level in found], dtype=np.int64)[codes]
         if places.size and places.min() < 0:
             unknown = sorted({str(found[code]) for code in np.unique(codes[places < 0])})
+            few = ", ".join(map(str, self.levels[:20]))
             raise InputError(
                 "new rows",
                 got=f"other levels: ({', '.join(unknown)}) in {self.name!r} are not present in the original data "
                 f"(first in {rows.place_of(int(np.argmin(places)))})",
-                expected=f"levels among {list(self.levels[:20])}{' ...' if len(self.levels) > 20 else ''}",
+                expected=f"levels among {few}{', ...' if len(self.levels) > 20 else ''}",
                 fix="Leave those rows out, or fit a table that has them.",
             )
         return places
@@ -97,6 +99,15 @@ class Product(Component):
 
     def values(self, rows: CleanRows) -> np.ndarray:
         return reduce(_products, [np.asarray(factor.values(rows), float) for factor in self.factors])
+
+
+def expressions_in(components: Iterable[Component]) -> Iterator[Expression]:
+    """What may be outside of its domain although every column is a number."""
+    for component in components:
+        if isinstance(component, Expression):
+            yield component
+        elif isinstance(component, Product):
+            yield from expressions_in(component.factors)
 
 
 def _products(one: np.ndarray, other: np.ndarray) -> np.ndarray:

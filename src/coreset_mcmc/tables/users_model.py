@@ -31,6 +31,10 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         drawn = family.draw(key, logarithms(position), structure.predictor(position, batch))
         return {response: mean + unit * drawn if family.has_scale else drawn}
 
+    def expected(position: Position, batch: Batch) -> dict[str, jax.Array]:
+        average = family.expected(logarithms(position), structure.predictor(position, batch))
+        return {response: mean + unit * average if family.has_scale else average}
+
     def observed(batch: Batch) -> dict[str, Any]:
         y = np.asarray(batch["y"])
         return {response: mean + unit * y if family.has_scale else y}
@@ -66,6 +70,7 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         constrain=scale.constrain,
         unconstrain=scale.unconstrain,
         predictive=predictive,
+        expected=expected,
         observed=observed,
         compiled=inner,
         identity={
