@@ -27,17 +27,17 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
     def log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
         return family.log_density(logarithms(position), predicted, batch["y"]) - math.log(unit)
 
+    def named(values: Any) -> dict[str, Any]:
+        return {response: mean + unit * values if family.has_scale else values}
+
     def predictive(key: Key, position: Position, batch: Batch) -> dict[str, jax.Array]:
-        drawn = family.draw(key, logarithms(position), structure.predictor(position, batch))
-        return {response: mean + unit * drawn if family.has_scale else drawn}
+        return named(family.draw(key, logarithms(position), structure.predictor(position, batch)))
 
     def expected(position: Position, batch: Batch) -> dict[str, jax.Array]:
-        average = family.expected(logarithms(position), structure.predictor(position, batch))
-        return {response: mean + unit * average if family.has_scale else average}
+        return named(family.expected(logarithms(position), structure.predictor(position, batch)))
 
     def observed(batch: Batch) -> dict[str, Any]:
-        y = np.asarray(batch["y"])
-        return {response: mean + unit * y if family.has_scale else y}
+        return named(np.asarray(batch["y"]))
 
     def check_data(data: Any) -> None:
         _, y = regression_columns(data, structure.num_dense)
