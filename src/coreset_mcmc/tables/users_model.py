@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -39,23 +40,6 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
     def observed(batch: Batch) -> dict[str, Any]:
         return named(np.asarray(batch["y"]))
 
-    def check_data(data: Any) -> None:
-        _, y = regression_columns(data, structure.num_dense)
-        if structure.factors:
-            check_codes(data, structure.factors)
-        require(
-            structure.has_offset == ("offset" in data),
-            "regression data",
-            got=f"keys {sorted(data)}",
-            expected='"x", "y" and "offset"' if structure.has_offset else '"x" and "y"',
-            fix="Use the data of the regression, or its new_rows(frame).",
-        )
-        if family.name == "bernoulli":
-            check_support(y, (y == 0) | (y == 1), expected="0 or 1 in every row", fix="Recode the response.")
-        elif family.link == "log":
-            is_count = (y >= 0) & (y == np.floor(y))
-            check_support(y, is_count, expected="whole numbers of at least 0", fix="Pass counts.")
-
     vectors = [term for term in scale.terms if term.levels is not None]
     return Model.from_linear_predictor(
         inner.log_prior,
@@ -64,7 +48,7 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         regressors=structure.regressors,
         initial_position=start,
         change_bound=inner.change_bound,
-        check_data=check_data,
+        check_data=partial(_check_data, structure),
         dims={term.name: (f"{term.name}_dim",) for term in vectors},
         coords={f"{term.name}_dim": list(term.levels or ()) for term in vectors},
         constrain=scale.constrain,
@@ -81,3 +65,23 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
             "response": [response, mean, unit],
         },
     )
+
+
+def _check_data(structure: Structure, data: Any) -> None:
+    """Columns of the right shape, and responses that the family can have."""
+    _, y = regression_columns(data, structure.num_dense)
+    if structure.factors:
+        check_codes(data, structure.factors)
+    require(
+        structure.has_offset == ("offset" in data),
+        "regression data",
+        got=f"keys {sorted(data)}",
+        expected='"x", "y" and "offset"' if structure.has_offset else '"x" and "y"',
+        fix="Use the data of the regression, or its new_rows(frame).",
+    )
+    family = FAMILIES[structure.family]
+    if family.name == "bernoulli":
+        check_support(y, (y == 0) | (y == 1), expected="0 or 1 in every row", fix="Recode the response.")
+    elif family.link == "log":
+        is_count = (y >= 0) & (y == np.floor(y))
+        check_support(y, is_count, expected="whole numbers of at least 0", fix="Pass counts.")
