@@ -70,8 +70,12 @@ def test_unknown_names_are_refused(tmp_path):
         ("slice-kernels", [], []),
         pytest.param("references", ["--out", "."], ["unidentified-regression-*.npz"], marks=pytest.mark.slow),
         ("methods", ["--method", "uniform", "--out", "."], ["methods.csv", "methods.md"]),
+        ("trust", ["--out", "."], ["trust_zoo.csv", "trust_zoo.md", "trust_zoo.png"]),
         pytest.param(
-            "trust", ["--construction", "uniform", "--out", "."], ["trust.csv", "trust.md"], marks=pytest.mark.slow
+            "trust",
+            ["--set", "sizes", "--construction", "uniform", "--out", "."],
+            ["trust.csv", "trust.md"],
+            marks=pytest.mark.slow,
         ),
         pytest.param("selection", ["--out", "."], ["selection.csv"], marks=pytest.mark.slow),
         ("numpyro", ["--out", "."], ["interop_numpyro.csv", "interop_numpyro.md"]),

@@ -28,11 +28,14 @@ def test_page_comes_from_its_table(name, tmp_path):
     assert (tmp_path / f"{stem}.md").read_text() == (DOCS / "benchmarks" / f"{stem}.md").read_text()
 
 
-def test_tables_of_the_verdicts_come_from_their_table(tmp_path):
-    shutil.copy(DOCS / "trust.md", tmp_path)
-    arguments = ["--table", "--out", str(DOCS / "benchmarks"), "--page", str(tmp_path / "trust.md")]
+@pytest.mark.parametrize(("options", "stem"), [(["--set", "sizes"], "trust"), ([], "trust_zoo")])
+def test_tables_of_the_verdicts_come_from_their_table(options, stem, tmp_path):
+    shutil.copy(DOCS / "benchmarks" / f"{stem}.csv", tmp_path)
+    shutil.copy(DOCS / "trust.md", tmp_path / "page.md")
+    arguments = [*options, "--table", "--out", str(tmp_path), "--page", str(tmp_path / "page.md")]
     assert runner.invoke(cli.app, ["bench", "trust", *arguments], catch_exceptions=False).exit_code == 0
-    assert (tmp_path / "trust.md").read_text() == (DOCS / "trust.md").read_text()
+    assert (tmp_path / f"{stem}.md").read_text() == (DOCS / "benchmarks" / f"{stem}.md").read_text()
+    assert (tmp_path / "page.md").read_text() == (DOCS / "trust.md").read_text()
 
 
 @pytest.mark.full

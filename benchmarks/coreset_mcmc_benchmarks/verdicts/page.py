@@ -22,6 +22,15 @@ SHOWN = {
 }  # fmt: skip
 """Columns of the page and their headings."""
 
+HEAD = (
+    "# Verdicts from too few rows to plenty", "",
+    "`coreset-mcmc bench trust --set sizes` fits problems with too few rows, just enough and plenty, compares with "
+    'long references on all rows and adds a row to [trust.csv](trust.csv) for each. "random-rows" is the default '
+    'method on uniform rows, "uniform" has equal weights, "tripled" the weights of "random-rows" times three; '
+    '"default" is `fit` as it comes. The recorded numbers are judged by the rules as they are now.', "",
+)  # fmt: skip
+"""What the page begins with."""
+
 Row = dict[str, str]
 
 
@@ -77,7 +86,7 @@ def tables(rows: list[Row]) -> list[str]:
         counts = confusion(rows, [finding.level for finding in findings])
         alone.append([findings[0].name, *(" / ".join(line[1:]) for line in counts)])
     lines += table_lines(["finding", *(f"true KL {band}" for band in BANDS.values())], alone)
-    lines += ["", "The runs ([trust.csv](benchmarks/trust.csv) has all numbers):", ""]
+    lines += ["", "The runs ([trust.csv](trust.csv) has all numbers):", ""]
     cells = [
         [
             *(row[name] for name in ("problem", "construction", "coreset_size")),
@@ -90,9 +99,7 @@ def tables(rows: list[Row]) -> list[str]:
 
 
 def write_page(folder: Path, page: Path) -> Path:
-    """Replace what stands between the two marks of a page; without a page, begin one."""
+    """The page beside the table."""
     rows = [row for row in verdicts_table(folder).rows() if not row["failure"]]
-    text = page.read_text() if page.exists() else f"# How often the verdict is right\n\n{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    page.write_text(before + "\n".join([BEGIN, "", *tables(rows), "", END]) + rest.partition(END)[2])
+    page.write_text("\n".join([*HEAD, *tables(rows), ""]))
     return page

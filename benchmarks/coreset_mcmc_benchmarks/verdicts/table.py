@@ -1,4 +1,4 @@
-"""The table of runs that the verdicts are judged by."""
+"""The tables of runs that the verdicts are judged by."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ FIELDS = (
     "num_draws", "rhat_across_coresets", "largest_shift", "effective_rows", "size_sensitivity", "rhat", "ess",
     "num_diverging", "cpu_seconds", "num_evaluations", "failure", "kl_of_others",
 )  # fmt: skip
+ZOO_FIELDS = (
+    *KEYS, "family", "verdict", "failure", "true_kl", "kl_estimate", "mean_error", "sd_error", "noise", "half_variance",
+    "pareto_k", "rhat_across_coresets", "largest_shift", "effective_rows", "size_sensitivity", "kl_of_others", "rhat",
+    "ess", "num_diverging", "rows", "dimension", "cpu_seconds", "levels", "reason",
+)  # fmt: skip
 DRAWS, CHAINS = 1_000, 4
 """Draws of each chain behind every recorded row."""
 
@@ -19,3 +24,8 @@ DRAWS, CHAINS = 1_000, 4
 def verdicts_table(folder: Path) -> RunsTable:
     """One row for each problem, construction, size and seed."""
     return RunsTable(folder / "trust.csv", FIELDS, KEYS)
+
+
+def zoo_table(folder: Path) -> RunsTable:
+    """The same for the problems of the zoo, with the verdict as it was given."""
+    return RunsTable(folder / "trust_zoo.csv", ZOO_FIELDS, KEYS)
