@@ -43,6 +43,7 @@ from coreset_mcmc_benchmarks.verdicts.table import DRAWS, verdicts_table, zoo_ta
 from coreset_mcmc_benchmarks.verdicts.zoo_page import write_zoo
 from coreset_mcmc_benchmarks.zoo.catalogue import ZOO
 from coreset_mcmc_benchmarks.zoo.entry import Entry
+from coreset_mcmc_benchmarks.zoo.kept import kept_in
 
 QUICK_ROWS, QUICK_DRAWS, QUICK_SIZES = 500, 200, (25,)
 QUICK_ZOO = ["linear-three-rows"]
@@ -114,7 +115,8 @@ def run_zoo(options: argparse.Namespace, draws: int) -> None:
         visits = [Visit(entry, seed) for seed in range(options.seeds)]
         missing = [visit for visit in visits if visit.key not in finished]
         if missing:
-            problem = entry.make()
+            with kept_in(options.references):
+                problem = entry.make()
         for visit in missing:
             job = Job(entry.name, "default", problem.sizes[0], visit.seed)
             run(table, job, problem, draws, family=entry.family)
@@ -128,7 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--family", nargs="*", default=[], help="of the zoo, only these")
     parser.add_argument("--construction", nargs="*", default=[], help="of the sizes, only these")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--references", type=Path, help="folder of the references; by default one in that of the table")
+    parser.add_argument(
+        "--references", type=Path, help="folder in which truths are kept; the sizes have one beside the table"
+    )
     parser.add_argument("--data", type=Path, help="the folder with poisson_reg.csv; otherwise it is downloaded")
     parser.add_argument("--out", type=Path, default=Path("trust"), help="folder of the table")
     parser.add_argument("--page", type=Path, help="of the zoo: a page with marks between which its summary goes")

@@ -17,6 +17,7 @@ from scipy.stats import multivariate_t
 import coreset_mcmc as cm
 from coreset_mcmc_benchmarks.verdicts.problems import Moments
 from coreset_mcmc_benchmarks.zoo.grids import Place, log_posterior
+from coreset_mcmc_benchmarks.zoo.kept import kept
 
 DRAWS, FEWEST, FREEDOM = 20_000, 2_000.0, 30
 STEPS, TOLERANCE = 200, 1e-10
@@ -39,6 +40,7 @@ def climbed(whole: Whole, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(point), np.asarray(-hessian(point))
 
 
+@kept
 def importance_moments(model: cm.Model, rows: Any, start: np.ndarray, place: Place, seed: int = 0) -> Moments:
     """Mean and covariance of the coordinates that ``place`` makes positions of."""
     with jax.enable_x64(True):

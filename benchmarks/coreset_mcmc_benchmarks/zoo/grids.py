@@ -16,6 +16,7 @@ import numpy as np
 
 import coreset_mcmc as cm
 from coreset_mcmc_benchmarks.verdicts.problems import Moments
+from coreset_mcmc_benchmarks.zoo.kept import kept
 
 Box = Sequence[tuple[float, float]]
 Place = Callable[[jax.Array], Any]
@@ -71,6 +72,7 @@ def unchanged_place(point: jax.Array) -> Any:
     return point
 
 
+@kept
 def grid_moments(
     model: cm.Model, rows: Any, box: Box, place: Place = unchanged_place, shown: Shown | None = None
 ) -> Moments:

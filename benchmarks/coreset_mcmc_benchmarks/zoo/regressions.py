@@ -19,6 +19,7 @@ from coreset_mcmc_benchmarks.verdicts.problems import Moments, Problem
 from coreset_mcmc_benchmarks.zoo.by_importance import climbed, importance_moments
 from coreset_mcmc_benchmarks.zoo.entry import ROWS, SIZE, Entry, generator
 from coreset_mcmc_benchmarks.zoo.grids import grid_moments
+from coreset_mcmc_benchmarks.zoo.kept import kept
 
 PRIOR_SCALE = 10.0
 
@@ -135,6 +136,7 @@ def linear_moments(x: np.ndarray, y: np.ndarray) -> Moments:
     return Moments(np.linalg.solve(precision, x.T @ y), np.linalg.inv(precision), np.inf)
 
 
+@kept
 def whitened_moments(model: cm.Model, data: Any) -> Moments:
     """On a grid whose axes are those of the Gaussian at the mode."""
     with jax.enable_x64(True):

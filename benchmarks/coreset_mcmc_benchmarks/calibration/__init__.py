@@ -1,0 +1,1 @@
+"""Simulation-based calibration of the whole pipeline: parameters from the prior, data from the parameters, ranks."""

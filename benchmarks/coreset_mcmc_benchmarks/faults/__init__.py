@@ -1,0 +1,1 @@
+"""Faults on purpose: runs that are killed, interrupted, starved, damaged or doubled, and what they leave."""

@@ -1,0 +1,212 @@
+"""The faults themselves: each trial hits a run somewhere, looks at what is left, goes on, and compares bits."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from coreset_mcmc_benchmarks.faults.boundaries import FLUSH, RENAMED, killed_copies, watched
+from coreset_mcmc_benchmarks.faults.damage import DAMAGES
+from coreset_mcmc_benchmarks.faults.runs import (
+    IN_WORDS,
+    SETTINGS,
+    call,
+    differs,
+    draws_of,
+    half_written,
+    recovered,
+    write_table,
+)
+
+SEED, OTHER_SEED = 1, 2
+
+
+class Trial(NamedTuple):
+    """What happened."""
+
+    fault: str
+    place: str
+    outcome: str
+    """"same bits" or "refused, then the same bits"; anything else is a failure, in words."""
+
+
+class Stage(NamedTuple):
+    """A finished run to compare with, one with another seed, and copies of the first at every moment."""
+
+    folder: Path
+    table: Path
+    whole: Path
+    other: Path
+    copies: Path
+    names: list[str]
+    """Of the files in the order in which they were written."""
+
+    @property
+    def ends(self) -> list[int]:
+        """The first and the last file of each name: checkpoints are many."""
+        first = {name: number for number, name in reversed(list(enumerate(self.names)))}
+        last = {name: number for number, name in enumerate(self.names)}
+        return sorted({*first.values(), *last.values()})
+
+
+SAME, REFUSED = "same bits", "refused in words, then the same bits"
+
+
+def prepare(folder: Path) -> Stage:
+    """Two finished runs, one of them watched."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table, whole, other, copies = write_table(folder / "table.parquet"), *(folder / n for n in ("whole", "other", "at"))
+    for path in (whole, other, copies):
+        shutil.rmtree(path, ignore_errors=True)
+    copies.mkdir()
+    for place, seed, act in (
+        (other, OTHER_SEED, lambda *_: None),
+        (whole, SEED, killed_copies(whole, copies)),
+    ):
+        with watched(act) as watch:
+            ended = call("fit", table, *SETTINGS, "--seed", seed, "--no-report", "--out", place)
+        if ended.code:
+            raise RuntimeError(ended.text or ended.trouble)
+    return Stage(folder, table, whole, other, copies, watch.names)
+
+
+def fresh(stage: Stage, copy: Path | None) -> Path:
+    """A run folder to be hit: empty, or a copy of one."""
+    run = stage.folder / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    if copy is not None:
+        shutil.copytree(copy, run)
+    return run
+
+
+def killed(stage: Stage) -> Iterator[Trial]:
+    """What SIGKILL leaves at each moment, resumed."""
+    for copy in sorted(stage.copies.iterdir()):
+        if int(copy.name[:2]) not in stage.ends:
+            continue
+        run = fresh(stage, copy)
+        broken = half_written(run)
+        outcome = f"half-written {broken}" if broken else recovered(run, stage.whole, stage.table, SEED) or SAME
+        yield Trial("kill -9", copy.name, outcome)
+
+
+def hit(stage: Stage, fault: str, number: int, moment: str, strike: Callable[[], None]) -> Trial:
+    """A new run that is struck once; it must end in words and go on to the same bits."""
+    run = fresh(stage, None)
+
+    def act(count: int, now: str, part: Path, path: Path) -> None:
+        del part, path
+        if (count, now) == (number, moment):
+            strike()
+
+    with watched(act):
+        ended = call("fit", stage.table, *SETTINGS, "--seed", SEED, "--no-report", "--out", run)
+    place = f"{number:02d}-{stage.names[number]}-{moment}"
+    broken = half_written(run) if run.exists() else ""
+    if ended.trouble or (ended.code and ended.code not in IN_WORDS):
+        return Trial(fault, place, ended.trouble or f"exit {ended.code}")
+    if broken:
+        return Trial(fault, place, f"half-written {broken}")
+    if not ended.code and not differs(run, stage.whole):
+        return Trial(fault, place, SAME)
+    run.mkdir(exist_ok=True)
+    return Trial(fault, place, recovered(run, stage.whole, stage.table, SEED) or SAME)
+
+
+def fails_with(code: int) -> Callable[[], None]:
+    """An error of the operating system."""
+
+    def strike() -> None:
+        raise OSError(code, os.strerror(code))
+
+    return strike
+
+
+def out_of_memory() -> None:
+    """What Python raises when it gets no more."""
+    raise MemoryError
+
+
+STRIKES: dict[str, Callable[[], None]] = {
+    "Ctrl-C": lambda: signal.raise_signal(signal.SIGINT),
+    "full disk": fails_with(errno.ENOSPC),
+    "read-only": fails_with(errno.EROFS),
+    "out of memory": out_of_memory,
+}
+
+
+def struck(stage: Stage) -> Iterator[Trial]:
+    """Every strike at every file, before it has its name; Ctrl-C after that, too."""
+    for fault, strike in STRIKES.items():
+        for number in stage.ends:
+            yield hit(stage, fault, number, FLUSH, strike)
+            if fault == "Ctrl-C":
+                yield hit(stage, fault, number, RENAMED, strike)
+
+
+def clock_backwards(stage: Stage) -> Iterator[Trial]:
+    """The time of day jumps back by a day at each file; what is measured by it may be nonsense, draws may not."""
+    for number in stage.ends:
+        true = time.time
+        jumped: list[float] = []
+        with mock.patch("time.time", lambda true=true, jumped=jumped: true() - (86_400.0 if jumped else 0.0)):
+            yield hit(stage, "clock back", number, RENAMED, lambda jumped=jumped: jumped.append(1.0))
+
+
+def damaged(stage: Stage) -> Iterator[Trial]:
+    """Each file of a run that was killed just after it, spoilt in each way."""
+    last = {name: number for number, name in enumerate(stage.names)}
+    for name, number in last.items():
+        for damage, spoil in DAMAGES.items():
+            run = fresh(stage, stage.copies / f"{number:02d}-{name}-{RENAMED}")
+            (path,) = run.rglob(name)
+            spoil(path, stage.other)
+            yield Trial(f"{damage} file", name, spoilt(stage, run, path, damage))
+
+
+def spoilt(stage: Stage, run: Path, path: Path, damage: str) -> str:
+    """A spoilt file is written anew, or refused in words; without it the run goes on."""
+    ended = call("resume", run)
+    if ended.trouble:
+        return ended.trouble
+    if not ended.code:
+        is_other = damage == "swapped" and path.name in ("config.toml", "summary.json")
+        return (differs(run, stage.other) and differs(run, stage.whole) if is_other else kept(stage, run, path)) or SAME
+    if ended.code not in IN_WORDS or path.name.split(".")[0] not in ended.text:
+        return f"exit {ended.code}, which does not name the file: {ended.text[-120:]}"
+    path.unlink()
+    return recovered(run, stage.whole, stage.table, SEED) or REFUSED
+
+
+def kept(stage: Stage, run: Path, path: Path) -> str:
+    """A run that says it is finished has the right draws, whatever else was spoilt."""
+    if path.name == "summary.json" and draws_of(run).equals(draws_of(stage.whole)):
+        return ""
+    return differs(run, stage.whole)
+
+
+def twice(stage: Stage) -> Iterator[Trial]:
+    """A second process where one is at work, at each file: refused in words, and the first does not notice."""
+    for number in stage.ends[1:]:
+        seen: list[str] = []
+        run = stage.folder / "run"
+
+        def intrude(seen: list[str] = seen, run: Path = run) -> None:
+            second = call("resume", run)
+            is_told = second.code in IN_WORDS and "another process" in second.text
+            seen.append("" if is_told else second.trouble or f"exit {second.code}: {second.text[-100:]}")
+
+        trial = hit(stage, "two processes", number, RENAMED, intrude)
+        yield trial if not any(seen) or trial.outcome != SAME else trial._replace(outcome=seen[0])
+
+
+FAULTS: dict[str, Callable[[Stage], Iterator[Trial]]] = {
+    "killed": killed, "struck": struck, "clock": clock_backwards, "damaged": damaged, "twice": twice,
+}  # fmt: skip
