@@ -70,6 +70,8 @@ def test_unknown_names_are_refused(tmp_path):
         ("slice-kernels", [], []),
         pytest.param("references", ["--out", "."], ["unidentified-regression-*.npz"], marks=pytest.mark.slow),
         ("methods", ["--method", "uniform", "--out", "."], ["methods.csv", "methods.md"]),
+        ("calibration", ["--out", "."], ["calibration.csv", "calibration.md", "calibration.png"]),
+        ("faults", ["--out", "."], ["faults.csv", "faults.md"]),
         ("trust", ["--out", "."], ["trust_zoo.csv", "trust_zoo.md", "trust_zoo.png"]),
         pytest.param(
             "trust",

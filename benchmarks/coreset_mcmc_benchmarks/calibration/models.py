@@ -139,7 +139,8 @@ def sparse(rng: np.random.Generator) -> Simulated:
 def fixed_column() -> np.ndarray:
     """The same in every table, centred, so that programs are shared and the intercept means what it says."""
     column = np.random.default_rng(7).normal(size=ROWS)
-    return (column - column.mean()) / column.std()
+    standard: np.ndarray = (column - column.mean()) / column.std()
+    return standard
 
 
 def by_formula(rng: np.random.Generator) -> Simulated:

@@ -56,8 +56,9 @@ def write_page(folder: Path) -> Path:
     text = [
         "# Calibration of the whole pipeline", "",
         "`coreset-mcmc bench calibration` draws parameters from the prior and rows from the parameters, fits, and "
-        f"ranks the parameters among {KEPT} draws; p is that of a chi-square test over {BINS} bins, the smallest over the "
-        f'parameters times their number. "{BROKEN}" has the weights times three and must fail. {failures} fits failed.', "",
+        f"ranks the parameters among {KEPT} draws; p is that of a chi-square test over {BINS} bins, the smallest "
+        f'over the parameters times their number. "{BROKEN}" has the weights times three and must fail. '
+        f"{failures} fits failed.", "",
         *table_lines(heads, lines), "", "![ranks](calibration.png)", "",
     ]  # fmt: skip
     path = folder / "calibration.md"

@@ -6,10 +6,12 @@ there; Ctrl-C leaves the rest out.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 
 from coreset_mcmc.commands.config import Config
@@ -46,12 +48,28 @@ def check(
     return Checked(judged, fitted.is_interrupted)
 
 
-def _judged(console: Console, config: Config, folder: RunFolder, fitted: Fit) -> Trust:
-    asked = asdict(config.trust)
-    if folder.trust.exists():
+def _digest(fitted: Fit) -> str:
+    """What tells the draws that a verdict is about from all others."""
+    sums = hashlib.sha256()
+    for name, values in sorted(fitted.posterior.data_vars.items(), key=lambda item: str(item[0])):
+        sums.update(f"{name} {values.shape}".encode() + np.ascontiguousarray(values.to_numpy()).tobytes())
+    return sums.hexdigest()
+
+
+def _kept(folder: RunFolder, asked: dict[str, Any]) -> Trust | None:
+    """A verdict about these draws that was kept before; one that is damaged or of another run is as good as none."""
+    try:
         kept = json.loads(folder.trust.read_text(encoding="utf-8"))
-        if kept["asked"] == asked:
-            return Trust.from_dict(kept["trust"])
+        return Trust.from_dict(kept["trust"]) if kept["asked"] == asked else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _judged(console: Console, config: Config, folder: RunFolder, fitted: Fit) -> Trust:
+    asked = {**asdict(config.trust), "draws_judged": _digest(fitted)}
+    kept = _kept(folder, asked)
+    if kept is not None:
+        return kept
     console.print("Checking whether the result can be trusted ...")
     judged = trust(
         fitted,

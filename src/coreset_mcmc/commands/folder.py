@@ -19,7 +19,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,22 +71,42 @@ class RunFolder:
             expected="the folder of a run",
             fix="coreset-mcmc fit ... --out FOLDER makes one.",
         )
-        return read_config(self.config_file)
+        config = read_config(self.config_file)
+        require(
+            any(config.data.paths) and bool(config.model.formula.strip()),
+            str(self.config_file),
+            got="a file without a table or without a formula",
+            expected="the whole configuration of a run",
+            fix="It was damaged: begin the run again, with --overwrite if it should have the same folder.",
+        )
+        return config
 
     def summary(self) -> dict[str, Any] | None:
         """The numbers of the run; None as long as there are none."""
         if not self.summary_file.is_file():
             return None
+        again = f"coreset-mcmc resume {self.path} writes it again after you delete it."
         try:
-            result: dict[str, Any] | None = json.loads(self.summary_file.read_text(encoding="utf-8"))
-            return result
+            result = json.loads(self.summary_file.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise InputError(
-                str(self.summary_file),
-                got=f"{type(error).__name__}: {error}",
-                expected="the summary of a run",
-                fix=f"coreset-mcmc resume {self.path} writes it again after you delete it.",
-            ) from error
+            got = f"{type(error).__name__}: {error}"
+            raise InputError(str(self.summary_file), got=got, expected="the summary of a run", fix=again) from error
+        is_whole = isinstance(result, dict) and result.get("status") in (COMPLETE, INTERRUPTED)
+        got = "something else" if not is_whole else "that of another run" if self._is_of_another(result) else ""
+        require(not got, str(self.summary_file), got=got, expected="the summary of this run", fix=again)
+        summary: dict[str, Any] = result
+        return summary
+
+    def _is_of_another(self, summary: dict[str, Any]) -> bool:
+        """Whether a summary contradicts the configuration that lies beside it."""
+        if not self.config_file.is_file():
+            return False
+        asked, told = asdict(read_config(self.config_file)), summary.get("settings") or {}
+        return any(
+            name in told.get(part, {}) and told[part][name] != value
+            for part in ("model", "coreset", "sampling")
+            for name, value in asked[part].items()
+        )
 
     @property
     def is_complete(self) -> bool:
