@@ -164,12 +164,17 @@ def _of_regressors(
     parts: _Parts, regressors: Regressors, position: Position, batch: Batch, direct: tuple[int, ...]
 ) -> PredictorSums:
     """From dense columns and the codes of levels."""
-    dense, codes = regressors.of_rows(batch)
+    rows = regressors.of_rows(batch)
+    dense, factors = rows.dense, rows.by_factor
     sizes = [effects.shape[0] for effects in regressors.coefficients(position).effects]
     curvature, mixed = parts.curvatures[0, 0], parts.curvatures[0, 1:]
     by_row = jnp.concatenate([curvature * dense.T, mixed, parts.slopes, curvature[None]])
     tables = [
-        jax.ops.segment_sum(curvature, codes[one] * sizes[other] + codes[other], sizes[one] * sizes[other])
+        jax.ops.segment_sum(
+            _times(_times(curvature, factors[one][1]), factors[other][1]),
+            factors[one][0] * sizes[other] + factors[other][0],
+            sizes[one] * sizes[other],
+        )
         for one, other in combinations(range(len(sizes)), 2)
     ]
     shapes = combinations(sizes, 2)
@@ -179,10 +184,21 @@ def _of_regressors(
         lower_product(by_row, dense.T),
         parts.direct_hessian,
         _totals(mixed, parts.slopes, curvature[None]),
-        tuple(jax.ops.segment_sum(by_row.T, own, size) for own, size in zip(codes, sizes, strict=True)),
+        tuple(
+            jax.ops.segment_sum(_times(by_row, multiplier).T, own, size)
+            for (own, multiplier), size in zip(factors, sizes, strict=True)
+        ),
+        tuple(
+            None if multiplier is None else jax.ops.segment_sum(curvature * multiplier**2, own, size)
+            for (own, multiplier), size in zip(factors, sizes, strict=True)
+        ),
         tuple(table.reshape(shape) for table, shape in zip(tables, shapes, strict=True)),
         direct,
     )
+
+
+def _times(values: jax.Array, multiplier: Any) -> jax.Array:
+    return values if multiplier is None else values * multiplier
 
 
 def _totals(*parts: jax.Array) -> jax.Array:

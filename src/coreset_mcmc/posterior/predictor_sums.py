@@ -43,7 +43,10 @@ class PredictorSums:
     shared: Any = None
     """Sums over rows of E, r and D (q + 2,), for what all rows share; None, and no D'X, if nothing is known of that."""
     levels: tuple[Any, ...] = ()
-    """For every factor the sums over rows of each level of DX, E, r and D side by side (L, p + q + 2)."""
+    """For every factor the sums over rows of each level of DX, E, r and D side by side (L, p + q + 2), each times the
+    multiplier of the row if the factor has one."""
+    diagonals: tuple[Any, ...] = ()
+    """For every factor with multipliers m the sums of D m^2 over rows of each level; None for others, where it is D."""
     tables: tuple[Any, ...] = ()
     """For every two factors the sums of D over rows of each pair of levels."""
     direct: tuple[int, ...] = static(default=())
@@ -76,9 +79,9 @@ class PredictorSums:
             return gradient, hessian, mixed
         blocks: dict[tuple[int, int], Any] = {(0, 0): self.shared[-1:, None], (1, 1): hessian}
         blocks |= {(0, 1): self.products[-1:], (1, 0): self.products[-1:].T}
-        for place, sums in enumerate(self.levels, start=2):
+        for place, (sums, diagonal) in enumerate(zip(self.levels, self.diagonals, strict=True), start=2):
             across = {0: sums[:, -1:], 1: sums[:, :width]}
-            blocks[place, place] = jnp.diag(sums[:, -1])
+            blocks[place, place] = jnp.diag(sums[:, -1] if diagonal is None else diagonal)
             blocks |= {(place, other): block for other, block in across.items()}
             blocks |= {(other, place): block.T for other, block in across.items()}
         count = 2 + len(self.levels)

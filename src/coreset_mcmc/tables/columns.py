@@ -44,6 +44,10 @@ class Column:
     kind: str
     levels: tuple[Any, ...] | None = None
     """All that occur, in the order in which they are coded; None for numbers that are no levels."""
+    other: str | None = None
+    """The level, the last one, of all values that are none of the others."""
+    is_ordered: bool = False
+    """Whether the user has given the levels their order."""
 
 
 class CleanRows:
@@ -79,7 +83,7 @@ def check_types(frame: pd.DataFrame) -> None:
     for name, column in frame.items():
         dtype = column.dtype
         if pd.api.types.is_datetime64_any_dtype(dtype) or isinstance(dtype, pd.PeriodDtype):
-            raise _wrong_type(name, "dates", "Turn them into numbers first, e.g. days since a start, or the month.")
+            raise _wrong_type(name, "dates", "Use year(date), month(date), dayofweek(date), hour(date) or days(date).")
         if pd.api.types.is_timedelta64_dtype(dtype):
             raise _wrong_type(name, "durations", "Turn them into numbers first, e.g. column.dt.total_seconds().")
         if pd.api.types.is_complex_dtype(dtype):
@@ -147,23 +151,31 @@ def missing_by_column(frame: pd.DataFrame, names: Iterable[str]) -> dict[str, np
     return {name: lacks for name in names if (lacks := missing_values(frame[name])) is not None}
 
 
-def clean(frame: pd.DataFrame, start: int, columns: Sequence[Column], place_of: PlaceOf) -> CleanRows:
-    """A run of rows that begins with row ``start`` of the table."""
-    return without_missing(
-        frame, start, columns, missing_by_column(frame, (column.name for column in columns)), place_of
-    )
+def clean(
+    frame: pd.DataFrame, start: int, columns: Sequence[Column], place_of: PlaceOf, chosen: np.ndarray | None = None
+) -> CleanRows:
+    """A run of rows that begins with row ``start`` of the table, of which only some places are chosen."""
+    some = frame if chosen is None else frame.iloc[chosen]
+    missing = missing_by_column(some, (column.name for column in columns))
+    return without_missing(some, start, columns, missing, place_of, chosen)
 
 
 def without_missing(
-    frame: pd.DataFrame, start: int, columns: Sequence[Column], missing: Mapping[str, np.ndarray], place_of: PlaceOf
+    frame: pd.DataFrame,
+    start: int,
+    columns: Sequence[Column],
+    missing: Mapping[str, np.ndarray],
+    place_of: PlaceOf,
+    chosen: np.ndarray | None = None,
 ) -> CleanRows:
-    """As :func:`clean`, where it is known what is missing."""
+    """As :func:`clean`, where it is known what is missing among the rows that were chosen."""
     places = complete_places(missing)
     values = {}
     for column in columns:
         stored = frame[column.name]
         values[column.name] = _converted(stored if places is None else stored.iloc[places], column)
-    return CleanRows(values, places, start, len(frame) if places is None else len(places), place_of)
+    in_run = chosen if places is None else places if chosen is None else chosen[places]
+    return CleanRows(values, in_run, start, len(frame) if places is None else len(places), place_of)
 
 
 def numbers_of(column: pd.Series, name: str) -> np.ndarray:
@@ -176,7 +188,7 @@ def numbers_of(column: pd.Series, name: str) -> np.ndarray:
 
 def _converted(stored: pd.Series, column: Column) -> Any:
     if column.kind == LEVELS:
-        return coded(stored, column.levels or ())
+        return coded(stored, column.levels or (), column.other)
     if column.kind == BOOLEAN and (not len(stored) or kind_of(stored)[0] == BOOLEAN):
         return stored.to_numpy(dtype=bool)
     values = numbers_of(stored, column.name)
@@ -188,8 +200,8 @@ def are_whole(values: np.ndarray) -> bool:
     return bool(np.all(values == np.floor(values)) and np.all(np.abs(values) < LARGEST_WHOLE))
 
 
-def coded(stored: pd.Series, levels: tuple[Any, ...]) -> pd.Categorical:
-    """The places of values among levels; others come after them."""
+def coded(stored: pd.Series, levels: tuple[Any, ...], other: str | None = None) -> pd.Categorical:
+    """The places of values among levels; values that are none of them count as ``other``, or come after them."""
     if isinstance(stored.dtype, pd.CategoricalDtype):
         codes, found = stored.cat.codes.to_numpy(), stored.cat.categories.tolist()
     else:
@@ -198,18 +210,20 @@ def coded(stored: pd.Series, levels: tuple[Any, ...]) -> pd.Categorical:
     places = {level: place for place, level in enumerate(levels)}
     present = set(np.unique(codes).tolist())
     for place, level in enumerate(found):
-        if place in present:
-            places.setdefault(level, len(places))
+        if place in present and level not in places:
+            places[level] = len(places) if other is None else places[other]
     moved = np.array([places.get(level, -1) for level in found], dtype=np.int64)
-    return pd.Categorical.from_codes(moved[codes] if len(found) else codes, pd.Index(list(places)), ordered=True)
+    names = list(places) if other is None else list(levels)
+    return pd.Categorical.from_codes(moved[codes] if len(found) else codes, pd.Index(names), ordered=True)
 
 
-def lacking_rows(missing: Mapping[str, np.ndarray], start: int) -> Found | None:
-    """How many rows of a run that begins with row ``start`` lack a value, and the first of them."""
+def lacking_rows(missing: Mapping[str, np.ndarray], start: int, chosen: np.ndarray | None = None) -> Found | None:
+    """How many of the chosen rows of a run that begins with row ``start`` lack a value, and the first of them."""
     if not missing:
         return None
     lacks = np.logical_or.reduce(list(missing.values()))
-    return Found(int(np.count_nonzero(lacks)), start + int(np.argmax(lacks)), math.nan)
+    first = int(np.argmax(lacks))
+    return Found(int(np.count_nonzero(lacks)), start + int(first if chosen is None else chosen[first]), math.nan)
 
 
 def check_missing(

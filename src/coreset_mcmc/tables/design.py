@@ -11,7 +11,7 @@ import contextlib
 import io
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from coreset_mcmc.tables.columns import BOOLEAN, LEVELS, Column
 from coreset_mcmc.tables.factors import coded_term
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.formula_check import environment, subject_of
+from coreset_mcmc.tables.groups import GroupFactor, GroupTerm, GroupTerms, check_groups
 from coreset_mcmc.tables.row_terms import RowTerms
 from coreset_mcmc.tables.terms import Coded, Component, Expression, Plain, Product, as_matrix, evaluated
 
@@ -38,6 +39,11 @@ class Term:
     """Which columns of the design are its."""
     levels: tuple[str, ...] | None
     """Names of its columns, for a term that is a vector."""
+    reference: str | None = None
+    """The level that the others are compared with, for a factor of which one has no column."""
+    is_categorical: bool = False
+    """Whether it has levels only, and no numbers."""
+    is_interaction: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +121,9 @@ def _described(formula: Formula, frame: Any) -> Any:
         for term in description.common_terms:
             if term.kind != "intercept":
                 term.components = deepcopy(term.components)
+        for term in description.group_terms:
+            term.factor = deepcopy(term.factor)
+            term.expr = deepcopy(term.expr)
         description.eval(frame, space)
         if description.response is not None:
             description.response.set_type(frame, space)
@@ -131,7 +140,8 @@ def _levels_of_expressions(description: Any) -> list[str]:
 
     found = []
     responses = [] if description.response is None else [description.response.term]
-    for term in [*description.common_terms, *responses]:
+    expressions = [term.expr for term in description.group_terms]
+    for term in [*description.common_terms, *responses, *expressions]:
         for component in getattr(term, "components", []):
             data = component._intermediate_data
             is_ordered = isinstance(data, CategoricalBox) or getattr(getattr(data, "dtype", None), "ordered", False)
@@ -146,7 +156,7 @@ def _design_terms(formula: Formula, description: Any, columns: Sequence[Column])
     of_design = [term for term in common if term.kind not in ("intercept", "offset")]
     offsets = [term for term in common if term.kind == "offset"]
     require(
-        has_intercept or bool(of_design),
+        has_intercept or bool(of_design) or bool(description.group_terms),
         subject_of(formula.text),
         got="neither an intercept nor a predictor",
         expected="at least one term",
@@ -164,9 +174,18 @@ def _design_terms(formula: Formula, description: Any, columns: Sequence[Column])
         len(labels),
         tuple(_component(term, columns) for term in offsets),
         tuple(factor for factor in coded if factor is not None),
+        group_terms_of(description, columns),
     )
     names = tuple(term.name for term in offsets)
+    terms = [replace(term, reference=_reference(part)) for term, part in zip(terms, components, strict=True)]
     return DesignTerms(has_intercept, tuple(terms), tuple(labels), names, response, rows)
+
+
+def _reference(component: Component) -> str | None:
+    if not isinstance(component, Coded):
+        return None
+    without = np.flatnonzero(~component.matrix.any(axis=1))
+    return str(component.levels[without[0]]) if len(without) else None
 
 
 def _check_response(values: Any, formula: Formula) -> None:
@@ -181,7 +200,7 @@ def _check_response(values: Any, formula: Formula) -> None:
     )
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A slash in the name of a variable would be a group of the result."""
     return name.replace("/", "div")
 
@@ -201,9 +220,60 @@ def _named(of_design: list[Any]) -> tuple[list[Term], list[str]]:
         )
         levels = term.levels or ([str(number) for number in range(width)] if width > 1 else None)
         place = slice(len(labels), len(labels) + width)
-        terms.append(Term(_plain(term.name), place, tuple(levels) if levels else None))
+        kinds = {component.kind for component in term.components}
+        is_levels, is_product = kinds == {"categoric"}, len(term.components) > 1
+        terms.append(Term(plain_name(term.name), place, tuple(levels) if levels else None, None, is_levels, is_product))
         labels.extend(term.labels)
     return terms, labels
+
+
+def group_terms_of(description: Any, columns: Sequence[Column]) -> GroupTerms:
+    """The terms (x|g) of a description."""
+    factors: dict[str, GroupFactor] = {}
+    multipliers: list[Component] = []
+    labels: list[str] = []
+    terms = []
+    for term in description.group_terms:
+        name = term.factor.name
+        if name not in factors:
+            parts = tuple(_grouping(part, columns) for part in term.factor.components)
+            factors[name] = GroupFactor(plain_name(name), parts)
+        own: tuple[int | None, ...] = (None,)
+        levels, expression = None, "1"
+        if term.expr.kind != "intercept":
+            width = as_matrix(term.expr.data).shape[1]
+            own = tuple(range(len(labels), len(labels) + width))
+            levels = term.expr.levels or ([str(number) for number in range(width)] if width > 1 else None)
+            labels += term.expr.labels
+            expression = plain_name(term.expr.name)
+            multipliers.append(_component(term.expr, columns))
+        place, known = list(factors).index(name), None if levels is None else tuple(map(str, levels))
+        terms.append(GroupTerm(plain_name(term.name), place, own, expression, known))
+    check_groups(tuple(factors.values()))
+    return GroupTerms(tuple(factors.values()), tuple(multipliers), tuple(labels), tuple(terms))
+
+
+def _grouping(component: Any, columns: Sequence[Column]) -> Coded:
+    """The levels of a column as they were found in the rows."""
+    column = next(column for column in columns if column.name == component.name)
+    levels = column.levels if column.levels is not None else (False, True)
+    return Coded(column.name, tuple(levels), np.eye(len(levels)))
+
+
+def described_alone(formula: Formula, text: str, columns: Sequence[Column]) -> Component:
+    """What a text means that is no part of the right-hand side: the number of trials, the status of censoring."""
+    from formulae import model_description
+
+    frame, space = made_up_rows(columns), environment()
+
+    def describe() -> Any:
+        description = model_description(f"0 + {text}")
+        description.eval(frame, space)
+        return description
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        description = evaluated(subject_of(formula.text), describe)
+    return _component(description.common_terms[0], columns)
 
 
 def _component(term: Any, columns: Sequence[Column]) -> Component:

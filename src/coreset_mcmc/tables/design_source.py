@@ -5,8 +5,8 @@ What comes out is what a table in memory becomes at once: standardised columns i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -29,8 +29,11 @@ from coreset_mcmc.tables.columns import (
     missing_by_column,
 )
 from coreset_mcmc.tables.factors import CODES
+from coreset_mcmc.tables.families.family import TRIALS
 from coreset_mcmc.tables.frames import FrameSource
+from coreset_mcmc.tables.groups import MULTIPLIERS
 from coreset_mcmc.tables.kept_rows import KeptRows
+from coreset_mcmc.tables.row_filter import ALL, Choice
 from coreset_mcmc.tables.row_terms import RowTerms, total_offset
 from coreset_mcmc.tables.terms import Component, expressions_in
 from coreset_mcmc.tables.trouble import PlaceOf, trouble_in
@@ -48,19 +51,36 @@ class StandardRows:
     scales: np.ndarray
     response_mean: float
     response_scale: float
+    predictor_unit: float
+    multiplier_scales: np.ndarray
+    choice: Choice = ALL
 
     @property
     def names(self) -> list[str]:
-        return [column.name for column in self.columns]
+        return list(dict.fromkeys([*(column.name for column in self.columns), *self.choice.columns]))
+
+    def without_response(self, names: Collection[str]) -> StandardRows:
+        """For new rows, of which the response is not known, with these columns; trials belong to a prediction."""
+        extras = tuple((key, part) for key, part in self.terms.extras if key == TRIALS)
+        return replace(
+            self,
+            columns=tuple(column for column in self.columns if column.name in names),
+            terms=replace(self.terms, extras=extras),
+            response=None,
+            choice=ALL,
+        )
 
     @property
     def schema(self) -> dict[str, Any]:
         number = jax.ShapeDtypeStruct((), np.float64)
         schema = {"x": jax.ShapeDtypeStruct((len(self.terms.places),), np.float64)}
-        if self.terms.factors:
-            schema[CODES] = jax.ShapeDtypeStruct((len(self.terms.factors),), np.int32)
+        if self.terms.num_codes:
+            schema[CODES] = jax.ShapeDtypeStruct((self.terms.num_codes,), np.int32)
+        if self.terms.groups.labels:
+            schema[MULTIPLIERS] = jax.ShapeDtypeStruct((len(self.terms.groups.labels),), np.float64)
         if self.response is not None:
             schema["y"] = number
+        schema |= dict.fromkeys((key for key, _ in self.terms.extras), number)
         return {**schema, "offset": number} if self.terms.offsets else schema
 
     def batch(self, rows: CleanRows) -> dict[str, np.ndarray]:
@@ -71,14 +91,17 @@ class StandardRows:
             np.subtract(x, self.means[self.terms.places], out=x)
             np.divide(x, self.scales[self.terms.places], out=x)
             batch = {"x": x}
-            if self.terms.factors:
+            if self.terms.num_codes:
                 batch[CODES] = self.terms.codes(rows)
+            if self.terms.groups.labels:
+                batch[MULTIPLIERS] = self.terms.groups.values(rows) / self.multiplier_scales
             if self.response is not None:
                 y = np.array(self.response.values(rows)[:, 0], float)
                 batch["y"] = (y - self.response_mean) / self.response_scale
             offset = total_offset(self.terms.offset_parts(rows))
             if offset is not None:
-                batch["offset"] = offset / self.response_scale
+                batch["offset"] = offset / self.predictor_unit
+            batch |= self.terms.extra_values(rows)
         return batch
 
 
@@ -123,6 +146,8 @@ class DesignSource(Source):
             "means": standard.means,
             "scales": standard.scales,
             "response": [standard.response_mean, standard.response_scale],
+            "where": "" if standard.choice.where is None else standard.choice.where.text,
+            "extras": [key for key, _ in standard.terms.extras],
         }
 
     def table_row_numbers(self, indices: np.ndarray) -> np.ndarray:
@@ -184,13 +209,19 @@ class DesignSource(Source):
         return iter(self.table.frames(self.kept.layout, numbers, self.standard.names))
 
     def _complete_places(self, frame: pd.DataFrame, leaf: int) -> np.ndarray:
-        places = complete_places(missing_by_column(frame, self.standard.names))
-        places = np.arange(len(frame)) if places is None else places
+        chosen = self.standard.choice.places(frame)[0]
+        some = frame if chosen is None else frame.iloc[chosen]
+        places = complete_places(missing_by_column(some, (column.name for column in self.standard.columns)))
+        if chosen is None:
+            places = np.arange(len(frame)) if places is None else places
+        else:
+            places = chosen if places is None else chosen[places]
         self._check_count(len(places), int(self.kept.counts[leaf]))
         return places
 
     def _batch(self, frame: pd.DataFrame, start: int, count: int) -> dict[str, np.ndarray]:
-        rows = clean(frame, start, self.standard.columns, self.table.place_of)
+        chosen = self.standard.choice.places(frame)[0]
+        rows = clean(frame, start, self.standard.columns, self.table.place_of, chosen)
         if not self.is_checked:
             _check_new_rows(frame, rows, self.standard)
         self._check_count(rows.count, count)
@@ -200,7 +231,7 @@ class DesignSource(Source):
         require(
             found == expected,
             "table",
-            got=f"{found} rows without missing values where there were {expected}",
+            got=f"{found} rows that count where there were {expected}",
             expected="the rows that the model was built with",
             fix="The table has changed meanwhile: build the model again.",
         )
@@ -237,7 +268,7 @@ def _check_new_rows(frame: pd.DataFrame, rows: CleanRows, standard: StandardRows
             trouble = trouble_in(rows.columns[column.name], rows.row_of)
             if trouble is not None:
                 raise trouble.error(f"column {column.name!r}", rows.place_in_table)
-    for expression in expressions_in((*standard.terms.dense, *standard.terms.offsets)):
+    for expression in expressions_in((*standard.terms.dense, *standard.terms.offsets, *standard.terms.groups.multipliers)):
         for values in np.asarray(expression.values(rows), float).T:
             trouble = trouble_in(values, rows.row_of)
             if trouble is not None:

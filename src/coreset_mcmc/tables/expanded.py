@@ -29,23 +29,25 @@ class Expanded:
         """Of the columns that are dense."""
         return np.concatenate([self.terms.places, np.arange(self.terms.width, self.num_measured)])
 
-    def moments(self, values: np.ndarray, codes: np.ndarray, shift: np.ndarray) -> Moments:
+    def moments(
+        self, values: np.ndarray, codes: np.ndarray, shift: np.ndarray, weights: np.ndarray | None = None
+    ) -> Moments:
         """Of dense columns, which are overwritten, and codes; means are differences from ``shift``."""
-        found = moments_of(values, shift[self.places])
+        found = moments_of(values, shift[self.places], weights)
         if not self.terms.factors:
             return found
         means, products = -shift, np.zeros((self.num_measured, self.num_measured))
         means[self.places] = found.means
         products[np.ix_(self.places, self.places)] = found.products
-        counts = [self._counts(codes, place) for place in range(len(self.terms.factors))]
+        counts = [self._counts(codes, place, weights) for place in range(len(self.terms.factors))]
         for place, factor in enumerate(self.terms.factors):
-            own, share = factor.columns, counts[place] / len(codes)
+            own, share = factor.columns, counts[place] / found.num_rows
             means[own] += share
-            across = self._sums(values, codes[:, place], place)
+            across = self._sums(values if weights is None else values * weights[:, None], codes[:, place], place)
             products[own, self.places] = across
             products[np.ix_(self.places, np.arange(self.num_measured)[own])] = across.T
             for other in range(place + 1):
-                among = np.diag(counts[place]) if other == place else self._pairs(codes, place, other)
+                among = np.diag(counts[place]) if other == place else self._pairs(codes, place, other, weights)
                 table = among - np.outer(share, counts[other])
                 products[own, self.terms.factors[other].columns] = table
                 products[self.terms.factors[other].columns, own] = table.T
@@ -65,9 +67,9 @@ class Expanded:
             high[factor.columns] = np.where(counts > 0, 1.0, 0.0) if len(some) else -np.inf
         return Ranges(low, high)
 
-    def _counts(self, codes: np.ndarray, place: int) -> np.ndarray:
+    def _counts(self, codes: np.ndarray, place: int, weights: np.ndarray | None = None) -> np.ndarray:
         factor = self.terms.factors[place]
-        counts: np.ndarray = np.bincount(codes[:, place], minlength=factor.num_levels)[factor.levels]
+        counts: np.ndarray = np.bincount(codes[:, place], weights, minlength=factor.num_levels)[factor.levels]
         return counts.astype(float)
 
     def _sums(self, values: np.ndarray, codes: np.ndarray, place: int) -> np.ndarray:
@@ -77,10 +79,10 @@ class Expanded:
         of_levels: np.ndarray = np.stack(sums, axis=1)[factor.levels]
         return of_levels
 
-    def _pairs(self, codes: np.ndarray, one: int, other: int) -> np.ndarray:
+    def _pairs(self, codes: np.ndarray, one: int, other: int, weights: np.ndarray | None) -> np.ndarray:
         """Rows of each pair of levels."""
         first, second = self.terms.factors[one], self.terms.factors[other]
         joint = codes[:, one].astype(np.int64) * second.num_levels + codes[:, other]
-        counts = np.bincount(joint, minlength=first.num_levels * second.num_levels).astype(float)
+        counts = np.bincount(joint, weights, minlength=first.num_levels * second.num_levels).astype(float)
         table: np.ndarray = counts.reshape(first.num_levels, second.num_levels)[np.ix_(first.levels, second.levels)]
         return table

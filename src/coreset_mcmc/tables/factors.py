@@ -12,6 +12,7 @@ those of the columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,25 +127,26 @@ def dense_places(width: int, factors: Any) -> np.ndarray:
     return np.flatnonzero(is_dense)
 
 
-def check_codes(data: Any, factors: tuple[Factor, ...]) -> None:
+def check_codes(data: Any, num_levels: Sequence[int]) -> None:
     """Refuse codes that are not levels; JAX would clip them in silence."""
     codes = np.asarray(data[CODES]) if CODES in data else None
     shape = None if codes is None else codes.shape
     require(
-        shape is not None and len(shape) == 2 and shape[1] == len(factors),
+        shape is not None and len(shape) == 2 and shape[1] == len(num_levels),
         "regression data",
         got=f"keys {sorted(map(str, data))}" if codes is None else f'"{CODES}" of shape {shape}',
-        expected=f'"{CODES}" of shape (N, {len(factors)}), a column for each factor of {FEWEST_LEVELS} levels or more',
+        expected=f'"{CODES}" of shape (N, {len(num_levels)}), a column for each factor of {FEWEST_LEVELS} levels or '
+        "more and for each kind of group",
         fix="Use the data of the regression, or its new_rows(frame).",
     )
     assert codes is not None
-    for place, factor in enumerate(factors):
-        outside = (codes[:, place] < 0) | (codes[:, place] >= factor.num_levels)
+    for place, count in enumerate(num_levels):
+        outside = (codes[:, place] < 0) | (codes[:, place] >= count)
         if outside.any():
             first = int(np.argmax(outside))
             raise InputError(
                 "regression data",
                 got=f"code {codes[first, place]} of factor {place} in row {first}",
-                expected=f"whole numbers from 0 to {factor.num_levels - 1}",
+                expected=f"whole numbers from 0 to {count - 1}",
                 fix="Use the data of the regression, or its new_rows(frame).",
             )

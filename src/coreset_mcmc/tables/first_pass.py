@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,9 @@ from coreset_mcmc.tables.columns import (
 from coreset_mcmc.tables.expanded import Expanded
 from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.moments import LogMeanExp, Moments, Ranges, log_mean_exp, moments_of, ranges_of
-from coreset_mcmc.tables.response import outside_support
+from coreset_mcmc.tables.row_filter import Choice
 from coreset_mcmc.tables.row_terms import RowTerms, total_offset
+from coreset_mcmc.tables.standardised import WEIGHT
 from coreset_mcmc.tables.terms import Component
 from coreset_mcmc.tables.trouble import (
     LARGEST_VALUE,
@@ -58,16 +60,22 @@ class Measured(NamedTuple):
     outside: Found | None
     """Responses that the family cannot have."""
     moments: Moments
-    """Of the columns of the design; then response minus offset (gaussian, t), or response and offset."""
+    """Of the columns of the design; then response minus offset (gaussian, t), or statistics of the response and the
+    offset; then the numbers that slopes of groups belong to."""
+    ranges: Ranges
+    """Of the columns of the design."""
     of_success: Ranges
-    """Of the columns of the design where the response is above zero, or everywhere (gaussian, t)."""
+    """The same over rows that pull the predictor up, for families in which outcomes can be parted."""
     of_others: Ranges
     response: Ranges
     offset: LogMeanExp
-
-    @property
-    def ranges(self) -> Ranges:
-        return self.of_success.joined(self.of_others)
+    left_out: int = 0
+    """Rows for which the filter does not hold, or without weight."""
+    without_weight: int = 0
+    fractions: Found | None = None
+    """Weights that are no whole numbers."""
+    negative: Found | None = None
+    """Weights below zero."""
 
     def joined(self, later: Measured) -> Measured:
         return Measured(
@@ -77,10 +85,15 @@ class Measured(NamedTuple):
             joined(self.troubles, later.troubles),
             both(self.outside, later.outside),
             self.moments.joined(later.moments),
+            self.ranges.joined(later.ranges),
             self.of_success.joined(later.of_success),
             self.of_others.joined(later.of_others),
             self.response.joined(later.response),
             self.offset.joined(later.offset),
+            self.left_out + later.left_out,
+            self.without_weight + later.without_weight,
+            both(self.fractions, later.fractions),
+            both(self.negative, later.negative),
         )
 
 
@@ -95,6 +108,7 @@ class FirstPass(Program):
     response: Component
     family: Family
     place_of: PlaceOf
+    choice: Choice
 
     def on_leaf(self, leaf: Leaf, arguments: Any) -> Measured:
         frame: Any = leaf.batch
@@ -105,67 +119,100 @@ class FirstPass(Program):
             return one.joined(other)
 
     def first_estimate(self, frame: pd.DataFrame) -> np.ndarray:
-        """Means over the first rows of a table; zero where they are of no use, and for counts, which are exact so."""
+        """Means over the first rows of a table; zero where they are of no use, and for statistics such as counts,
+        which are exact so."""
         measured = self.measured(frame, 0, np.zeros(self.num_measured))
         means = np.where(np.abs(measured.moments.means) <= LARGEST_VALUE, measured.moments.means, 0.0)
         if not self.family.has_scale:
-            means[self.terms.width] = 0.0
+            means[self.terms.width : self.terms.width + self.num_statistics] = 0.0
         return means
+
+    @cached_property
+    def num_statistics(self) -> int:
+        """Numbers about the response that are measured."""
+        if self.family.has_scale:
+            return 1
+        nothing = dict.fromkeys((key for key, _ in self.terms.extras), np.zeros(0))
+        return len(self.family.statistics(np.zeros(0), nothing))
 
     @property
     def num_measured(self) -> int:
         has_both = bool(self.offset_labels) and not self.family.has_scale
-        return self.terms.width + (2 if has_both else 1)
+        return self.terms.width + self.num_statistics + has_both + len(self.terms.groups.labels)
 
     def measured(self, frame: pd.DataFrame, start: int, shift: np.ndarray) -> Measured:
-        missing = missing_by_column(frame, (column.name for column in self.columns))
-        rows = without_missing(frame, start, self.columns, missing, self.place_of)
+        chosen, without_weight = self.choice.places(frame)
+        some = frame if chosen is None else frame.iloc[chosen]
+        missing = missing_by_column(some, (column.name for column in self.columns))
+        rows = without_missing(some, start, self.columns, missing, self.place_of, chosen)
         counts = {
             column.name: int(missing[column.name].sum()) if column.name in missing else 0 for column in self.columns
         }
-        lacking = lacking_rows(missing, start)
-        if not rows.count:
-            return self._nothing(counts, lacking)
-        with np.errstate(all="ignore"):
-            return self._measured(rows, counts, lacking, shift)
+        lacking = lacking_rows(missing, start, chosen)
+        if rows.count:
+            with np.errstate(all="ignore"):
+                found = self._measured(rows, counts, lacking, shift)
+        else:
+            found = self._nothing(counts, lacking)
+        return found._replace(left_out=len(frame) - len(some), without_weight=without_weight)
 
     def _measured(self, rows: CleanRows, counts: dict[str, int], lacking: Found | None, shift: np.ndarray) -> Measured:
-        dense, codes = len(self.terms.places), self.terms.codes(rows)
+        codes = self.terms.codes(rows)
         expanded = Expanded(self.terms, self.num_measured)
         values = np.empty((rows.count, len(expanded.places)))
         x = self.terms.design(rows, values)
-        parts = self.terms.offset_parts(rows)
+        parts, extras = self.terms.offset_parts(rows), self.terms.extra_values(rows)
         y = np.ascontiguousarray(self.response.values(rows)[:, 0], float)
-        outside = outside_support(y, self.family)
+        weights = extras.get(WEIGHT)
+        outside = self.family.outside(y, extras)
         offset = total_offset(parts)
-        of_success, of_others = self._ranges(expanded, x, codes, y)
-        troubles = self._troubles(rows, x, of_success.joined(of_others), parts, y)
-        if self.family.has_scale:
-            values[:, dense] = y if offset is None else y - offset
-        else:
-            values[:, dense] = y
-            if offset is not None:
-                values[:, dense + 1] = offset
+        ranges, of_success, of_others = self._ranges(expanded, x, codes, y, extras)
+        multipliers = self.terms.groups.values(rows)
+        troubles = self._troubles(rows, (x, multipliers), ranges, parts, y, extras)
+        tail = self._tail(y, offset, extras)
+        for place, column in enumerate([*tail, *multipliers.T], start=len(self.terms.places)):
+            values[:, place] = column
         return Measured(
             np.array([rows.count], np.int64),
             counts,
             lacking,
             troubles,
             None if outside is None else found(outside, y, rows.row_of),
-            expanded.moments(values, codes, shift),
+            expanded.moments(values, codes, shift, weights),
+            ranges,
             of_success,
             of_others,
             ranges_of(y[:, None]),
-            log_mean_exp(np.zeros(0) if offset is None else offset),
+            log_mean_exp(np.zeros(0) if offset is None else offset, weights),
+            fractions=None if weights is None else found(weights != np.floor(weights), weights, rows.row_of),
+            negative=None if weights is None else found(~(weights >= 0), weights, rows.row_of),
         )
 
-    def _ranges(self, expanded: Expanded, x: np.ndarray, codes: np.ndarray, y: np.ndarray) -> tuple[Ranges, Ranges]:
+    def _tail(self, y: np.ndarray, offset: np.ndarray | None, extras: dict[str, np.ndarray]) -> list[np.ndarray]:
+        """What is measured beside the design."""
         if self.family.has_scale:
-            return expanded.ranges(x, codes), expanded.ranges(x[:0], codes[:0])
-        return expanded.ranges(x, codes, y > 0), expanded.ranges(x, codes, ~(y > 0))
+            return [y if offset is None else y - offset]
+        statistics = self.family.statistics(y, extras)
+        return statistics if offset is None else [*statistics, offset]
+
+    def _ranges(
+        self, expanded: Expanded, x: np.ndarray, codes: np.ndarray, y: np.ndarray, extras: dict[str, np.ndarray]
+    ) -> tuple[Ranges, Ranges, Ranges]:
+        outcomes = self.family.outcomes(y, extras)
+        if outcomes is None:
+            nothing = expanded.ranges(x[:0], codes[:0])
+            return expanded.ranges(x, codes), nothing, nothing
+        up, down = (expanded.ranges(x, codes, chosen) for chosen in outcomes)
+        return (up.joined(down) if np.all(outcomes[0] | outcomes[1]) else expanded.ranges(x, codes)), up, down
 
     def _troubles(
-        self, rows: CleanRows, x: np.ndarray, ranges: Ranges, parts: Sequence[np.ndarray], y: np.ndarray
+        self,
+        rows: CleanRows,
+        columns: tuple[np.ndarray, np.ndarray],
+        ranges: Ranges,
+        parts: Sequence[np.ndarray],
+        y: np.ndarray,
+        extras: dict[str, np.ndarray],
     ) -> Troubles:
         found_in: dict[str, Trouble | None] = {}
         for column in self.columns:
@@ -175,7 +222,11 @@ class FirstPass(Program):
             found_in[f"term {label!r}"] = trouble_in(part, rows.row_of)
         for number, place in enumerate(self.terms.places):
             if not is_usable(ranges.low[place], ranges.high[place]):
-                found_in[f"term {self.labels[place]!r}"] = trouble_in(x[:, number], rows.row_of)
+                found_in[f"term {self.labels[place]!r}"] = trouble_in(columns[0][:, number], rows.row_of)
+        for number, label in enumerate(self.terms.groups.labels):
+            found_in[f"term {label!r}"] = trouble_in(columns[1][:, number], rows.row_of)
+        for key, values in extras.items():
+            found_in[key] = trouble_in(values, rows.row_of)
         found_in[RESPONSE] = trouble_in(y, rows.row_of)
         return {subject: trouble for subject, trouble in found_in.items() if trouble is not None}
 
@@ -183,7 +234,6 @@ class FirstPass(Program):
         none, width = np.empty((0, self.num_measured)), self.terms.width
         ranges = ranges_of(none[:, :width])
         moments = moments_of(none, np.zeros(self.num_measured))
-        kept = np.zeros(1, np.int64)
-        return Measured(
-            kept, counts, lacking, {}, None, moments, ranges, ranges, ranges_of(none[:, :1]), log_mean_exp(np.zeros(0))
-        )
+        kept, mean = np.zeros(1, np.int64), log_mean_exp(np.zeros(0))
+        of_response = ranges_of(none[:, :1])
+        return Measured(kept, counts, lacking, {}, None, moments, ranges, ranges, ranges, of_response, mean)

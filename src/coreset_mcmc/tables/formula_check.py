@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.tables.dates import DATE_CALLS, DatePart
+from coreset_mcmc.tables.other_languages import in_our_words
 
 CALLS = ("B", "C", "I", "S", "T", "binary", "bs", "center", "offset", "poly", "scale", "standardize")
 """Functions of ``formulae`` that a formula may call."""
@@ -50,9 +52,12 @@ def subject_of(text: str, most: int = 80) -> str:
 class FormulaCheck:
     """Walks through the tree, and remembers what is used."""
 
-    def __init__(self, text: str, columns: list[str]) -> None:
+    def __init__(self, text: str, columns: list[str], dates: tuple[DatePart, ...] = ()) -> None:
         self.subject, self.columns = subject_of(text), columns
+        self.dates = {part.name: part for part in dates}
         self.used: list[str] = []
+        self.groups: set[str] = set()
+        self.numeric: set[str] = set()
         self.categorical: set[str] = set()
         self.stateful: set[str] = set()
 
@@ -78,7 +83,9 @@ class FormulaCheck:
         from formulae import expr
 
         if isinstance(node, expr.Grouping):
-            return self.visit(node.expression)
+            inner = node.expression
+            is_group = isinstance(inner, expr.Binary) and inner.operator.kind == "PIPE"
+            return self.group_term(inner) if is_group else self.visit(inner)
         if isinstance(node, expr.Binary):
             return self.operator(node)
         if isinstance(node, expr.Unary):
@@ -97,9 +104,9 @@ class FormulaCheck:
         if kind == "PIPE":
             raise InputError(
                 self.subject,
-                got="a group-specific term (...|...)",
-                expected="common terms only",
-                fix="Build it with Bambi and pass it on: cm.fit(cm.from_bambi(bmb.Model(formula, frame))).",
+                got="a bar outside of parentheses, or one inside of another group term",
+                expected="group terms such as (1|g) or (x|g), joined by +",
+                fix="Write y ~ x + (1|g) + (1|h).",
             )
         left = self.visit(node.left)
         if kind == "STAR_STAR":
@@ -115,6 +122,28 @@ class FormulaCheck:
         if kind not in counts:
             raise self.refused(f"the operator {node.operator.lexeme!r} between terms", "comparisons in braces {...}")
         return counts[kind]
+
+    def group_term(self, node: Any) -> int:
+        """(terms | groups), where groups are a column, or columns joined by : or /."""
+        count = self.visit(node.left)
+        used, self.used = self.used, []
+        self.factor(node.right)
+        self.groups |= {*self.used}
+        self.used = [*used, *self.used]
+        return count
+
+    def factor(self, node: Any) -> None:
+        from formulae import expr
+
+        if isinstance(node, expr.Grouping):
+            self.factor(node.expression)
+        elif isinstance(node, expr.Binary) and node.operator.kind in ("COLON", "SLASH"):
+            self.factor(node.left)
+            self.factor(node.right)
+        elif not self.name(node, as_levels=True):
+            raise self.refused(
+                "groups that are not a column", "a column after the bar, (1|g), or columns as in (1|g:h) and (1|g/h)"
+            )
 
     def power(self, num_terms: int, power: Any) -> int:
         if type(power) is not int or not 1 <= power <= 10:
@@ -163,8 +192,10 @@ class FormulaCheck:
             raise self.refused("a call of something that is no name", self.allowed())
         parts = name.split(".")
         is_numpy = len(parts) == 2 and parts[0] == "np" and parts[1] in NUMPY_FUNCTIONS
+        if name in DATE_CALLS:
+            raise self.refused(f"{name}(...) of something that is no column", f"{name}(column)")
         if not (is_numpy or name in CALLS):
-            raise self.refused(f"a call of {name}", self.allowed())
+            raise self.unknown_call(name)
         self.stateful |= {name} & {*STATEFUL_CALLS}
         if is_numpy and any(isinstance(argument, expr.Assign) for argument in node.args):
             raise self.refused(f"named arguments of {name}", "arguments by their place")
@@ -194,7 +225,9 @@ class FormulaCheck:
             raise self.refused(f"{value} as an argument of {name}", f"at most {LARGEST_SETTING}")
 
     def column(self, name: str, *, as_levels: bool = False) -> None:
-        if name not in self.columns:
+        source = self.dates[name].source if name in self.dates else name
+        if source not in self.columns:
+            name = source
             raise InputError(
                 self.subject,
                 got=f"{name!r}, which is no column of the table",
@@ -202,8 +235,13 @@ class FormulaCheck:
                 fix=_suggestion(name, self.columns),
             )
         self.used.append(name)
-        if as_levels:
-            self.categorical.add(name)
+        (self.categorical if as_levels else self.numeric).add(name)
+
+    def unknown_call(self, name: str) -> InputError:
+        ours = in_our_words(name)
+        if ours is None:
+            return self.refused(f"a call of {name}", self.allowed())
+        return InputError(self.subject, got=f"a call of {name}", expected=self.allowed(), fix=f"Write {ours}.")
 
     def refused(self, what: str, expected: str) -> InputError:
         return InputError(
@@ -215,7 +253,7 @@ class FormulaCheck:
 
     @staticmethod
     def allowed() -> str:
-        return f"calls of {', '.join(CALLS)} or np.<function> such as np.log, np.exp and np.sqrt"
+        return f"calls of {', '.join((*CALLS, *DATE_CALLS))} or np.<function> such as np.log, np.exp and np.sqrt"
 
 
 def _some(names: list[str], most: int = 20) -> str:

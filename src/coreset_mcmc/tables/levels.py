@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.tables.columns import wrong_values
+from coreset_mcmc.tables.columns import LEVELS, Column, wrong_values
 
 MOST_LEVELS = 1000
 """Of a factor: each is a parameter, and the covariance of all of them is held."""
 MOST_COUNTED = 1_000_000
 """Levels are counted for an error message up to here, which bounds the memory that a column of names takes."""
+OTHER = "other"
+"""The level of all that are rare."""
 PLAIN_TYPES = frozenset({"str", "int", "float", "bool"})
 
 
@@ -90,8 +93,34 @@ def check_count(name: str, count: int, num_rows: int, levels: Levels) -> None:
         f"column {name!r}",
         got=f"more than {MOST_COUNTED} levels" if levels.are_more else f"{count} levels",
         expected=f"at most {MOST_LEVELS}",
-        fix="Group rare levels together, or use a group-specific term (1|g) in Bambi with cm.from_bambi.",
+        fix="Lump rare levels together with lump_rare=50.",
     )
+
+
+def lumped(column: Column, counts: Mapping[Any, int], fewest: int) -> tuple[Column, list[str]]:
+    """The column with one level, the last, for all that have fewer rows."""
+    levels = column.levels or ()
+    kept = tuple(level for level in levels if counts.get(level, 0) >= fewest)
+    rare = [level for level in levels if level not in kept]
+    if len(rare) < 2:
+        note = (
+            [f"{column.name}: {rare[0]!r} has fewer than {fewest} rows and no other level to go with"] if rare else []
+        )
+        return column, note
+    require(
+        bool(kept),
+        f"lump_rare={fewest}",
+        got=f"no level of column {column.name!r} with {fewest} rows; the largest has {max(counts.values())}",
+        expected="some levels that are not rare",
+        fix="Choose a smaller number, or leave the column out.",
+    )
+    other = OTHER
+    while other in kept:
+        other = f"({other})"
+    rows = sum(counts.get(level, 0) for level in rare)
+    listed = ", ".join(map(str, rare[:5])) + (", ..." if len(rare) > 5 else "")
+    note = f"{len(rare)} levels of {column.name} with fewer than {fewest} rows are {other!r} ({rows} rows): {listed}"
+    return Column(column.name, LEVELS, (*kept, other), other), [note]
 
 
 def _some(levels: tuple[Any, ...] | None) -> str:

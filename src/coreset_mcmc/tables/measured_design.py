@@ -39,14 +39,28 @@ class Design:
     """Of a response with a scale of its own, without its offset; 0 and 1 otherwise."""
     with_response: np.ndarray
     """x'y / N, for such a response, standardised and without its offset."""
+    tail_means: np.ndarray
+    """Of what was measured of the response, of the offset, and of the numbers that slopes of groups belong to."""
+    multiplier_scales: np.ndarray
+    """Standard deviations of those numbers."""
+    row_sum_scales: np.ndarray
+    """For every term the standard deviation of the sum of its columns."""
+    raw_means: np.ndarray
+    deviations: np.ndarray
+    """Means and standard deviations of the columns, whether or not they are centred."""
 
 
 def standardised_design(found: DesignTerms, measured: Measured, shift: np.ndarray, family: Family) -> Design:
     """Means, scales and products; refuses columns that do not vary or depend on each other."""
     labels, width, count = found.labels, len(found.labels), measured.moments.num_rows
+    num_slopes = len(found.rows.groups.labels)
     _check_varies(measured.ranges, labels, has_intercept=found.has_intercept)
     means = shift + measured.moments.means
     squares = measured.moments.products / count
+    multiplier_scales = np.sqrt(np.diag(squares)[len(squares) - num_slopes :])
+    _check_slopes(multiplier_scales, found)
+    sums = np.array([np.sqrt(max(squares[term.columns, term.columns].sum(), 0.0)) for term in found.terms])
+    own_deviations = np.sqrt(np.diag(squares)[:width])
     if not found.has_intercept:
         squares = squares + np.outer(means, means)
     deviations = np.sqrt(np.diag(squares))
@@ -65,6 +79,8 @@ def standardised_design(found: DesignTerms, measured: Measured, shift: np.ndarra
             fix="Leave the offset out.",
         )
         with_response = squares[:width, width] / (scales * response_scale)
+    elif family.divides_by_mean:
+        response_scale = float(means[width])
     return Design(
         means[:width] if found.has_intercept else np.zeros(width),
         scales,
@@ -76,6 +92,22 @@ def standardised_design(found: DesignTerms, measured: Measured, shift: np.ndarra
         response_mean,
         response_scale,
         with_response,
+        means[width:],
+        multiplier_scales,
+        sums,
+        means[:width],
+        own_deviations,
+    )
+
+
+def _check_slopes(scales: np.ndarray, found: DesignTerms) -> None:
+    constant = [label for label, scale in zip(found.rows.groups.labels, scales, strict=True) if not scale > 0]
+    require(
+        not constant,
+        "design",
+        got=f"slopes of groups of {', '.join(constant)}, the same in every row",
+        expected="numbers that vary",
+        fix="Write (1|g) for effects of groups without slopes.",
     )
 
 
@@ -85,14 +117,11 @@ def _check_varies(ranges: Ranges, labels: Sequence[str], *, has_intercept: bool)
     if is_constant.any():
         constant = [(label, value) for label, value, same in zip(labels, low, is_constant, strict=True) if same]
         listed = ", ".join(f"{label} = {value:g}" for label, value in constant[:10])
-        is_cell = any(":" in label and value == 0 for label, value in constant)
         raise InputError(
             "design",
             got=f"terms with the same value in every row ({listed}{', ...' if len(constant) > 10 else ''})",
             expected="terms that vary",
-            fix="No row has these combinations of levels: leave the interaction out, or merge levels."
-            if is_cell
-            else "Leave them out; the intercept takes their place.",
+            fix="Leave them out; the intercept takes their place.",
         )
 
 

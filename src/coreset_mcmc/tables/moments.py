@@ -1,7 +1,7 @@
 """Means and products of columns, leaf by leaf, without loss of digits.
 
-A leaf gives its number of rows, the means m of its columns and the products C = sum_n (v_n - m)(v_n - m)'. Two of them
-are put together by
+A leaf gives its number of rows n, the means m of its columns and the products C = sum_n (v_n - m)(v_n - m)'; with
+weights, n is their sum, and means and products are weighted. Two of them are put together by
 
     m = m_1 + d n_2 / n,   C = C_1 + C_2 + d d' n_1 n_2 / n,   d = m_2 - m_1,   n = n_1 + n_2
 
@@ -26,7 +26,8 @@ FEWEST_ROWS = 64
 class Moments(NamedTuple):
     """Of some rows."""
 
-    num_rows: int
+    num_rows: float
+    """Or the sum of their weights."""
     means: np.ndarray
     products: np.ndarray
 
@@ -44,21 +45,26 @@ class Moments(NamedTuple):
         )
 
 
-def moments_of(values: np.ndarray, shift: np.ndarray) -> Moments:
+def moments_of(values: np.ndarray, shift: np.ndarray, weights: np.ndarray | None = None) -> Moments:
     """Of the columns of ``values``, which are overwritten; means are those of ``values - shift``."""
-    count, width = values.shape
-    if not count:
-        return Moments(0, np.zeros(width), np.zeros((width, width)))
-    sums = np.zeros(width)
-    for block in blocks(values):
+    length, width = values.shape
+    count = float(length if weights is None else weights.sum())
+    if not length or not count:
+        return Moments(0.0, np.zeros(width), np.zeros((width, width)))
+    sums, own = np.zeros(width), weights
+    for place, block in enumerate(blocks(values)):
         np.subtract(block, shift, out=block)
-        sums += block.sum(axis=0)
+        if weights is not None:
+            own = weights[place * ROWS_PER_BLOCK : place * ROWS_PER_BLOCK + len(block)]
+        sums += block.sum(axis=0) if own is None else own @ block
     means = sums / count
     products = np.zeros((width, width))
     rows_at_once = min(max(MOST_PRODUCTS // (width * (width + 1)), FEWEST_ROWS), ROWS_PER_BLOCK)
-    for block in blocks(values, rows_at_once):
+    for place, block in enumerate(blocks(values, rows_at_once)):
         np.subtract(block, means, out=block)
-        products += block.T @ block
+        if weights is not None:
+            own = weights[place * rows_at_once : place * rows_at_once + len(block)]
+        products += block.T @ (block if own is None else block * own[:, None])
     return Moments(count, means, products)
 
 
@@ -103,9 +109,10 @@ class LogMeanExp(NamedTuple):
         return LogMeanExp(largest, float(parts[0] + parts[1]))
 
 
-def log_mean_exp(values: np.ndarray) -> LogMeanExp:
-    """To be divided by the number of rows in the end."""
+def log_mean_exp(values: np.ndarray, weights: np.ndarray | None = None) -> LogMeanExp:
+    """To be divided by the number of rows, or the sum of their weights, in the end."""
     if not values.size:
         return LogMeanExp(-np.inf, 0.0)
     largest = float(values.max())
-    return LogMeanExp(largest, float(np.exp(values - largest).sum()))
+    exponentials = np.exp(values - largest)
+    return LogMeanExp(largest, float(exponentials.sum() if weights is None else exponentials @ weights))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from coreset_mcmc.core.errors import InputError
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.tables.columns import check_types, missing_by_column
+from coreset_mcmc.tables.dates import WithDates, sources_of
 from coreset_mcmc.tables.design_source import DesignSource, StandardRows, in_memory, missing_in_new_rows
 from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.formula_check import close_to
@@ -26,7 +26,8 @@ def rows_to_predict(table: Any, formula: Formula, standard: StandardRows) -> Any
         return table
     table = _frame_of(table) if isinstance(table, Mapping) else table
     rows = as_table(table)
-    names = formula.predictors
+    plain = standard.without_response(formula.to_predict)
+    names = sources_of(formula.to_predict, formula.dates)
     for name in names:
         if name not in rows.names:
             close = next(close_to(name, rows.names), None)
@@ -36,11 +37,13 @@ def rows_to_predict(table: Any, formula: Formula, standard: StandardRows) -> Any
                 expected=f"the predictors of {formula.text!r}: {_few(names)}",
                 fix=f"Rename {close!r} if that is meant." if close else "Add that column.",
             )
+    if formula.dates:
+        rows = WithDates(rows, formula.dates)
+    names = plain.names
     check_types(rows.frame(0, 1, names))
-    columns = tuple(column for column in standard.columns if column.name in names)
-    schema: Any = replace(standard, response=None).schema
+    schema: Any = plain.schema
     layout = Layout.of(rows.size, sum(int(np.prod(row.shape, initial=1)) for row in schema.values()))
-    source = DesignSource(rows, replace(standard, columns=columns, response=None), all_kept(layout), is_checked=False)
+    source = DesignSource(rows, plain, all_kept(layout), is_checked=False)
     if not isinstance(table, pd.DataFrame):
         return source
     missing = missing_by_column(rows.frame(0, rows.size, names), names)

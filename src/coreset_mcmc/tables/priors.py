@@ -22,7 +22,12 @@ import numpy as np
 
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.models.special import bounded_exponential, softplus
+from coreset_mcmc.tables.families.family import POSITIVE, UNIT
 
+LINE = "line"
+"""All numbers; the other supports are those of the parameters of families."""
+MOST_IN_WORDS = 12
+"""Levels of a term whose priors are all shown in a line."""
 LARGEST = 1e120
 """Beyond this the argument of a density is held, so that its square does not overflow."""
 
@@ -36,10 +41,9 @@ class Kind:
     """The power of the unit that each number is divided by: 1 for locations and scales, -1 for rates, 0 for shapes."""
     positive: tuple[str, ...]
     """Arguments that must be above zero."""
-    is_positive: bool
-    """Whether its support is the positive half-line."""
+    support: str
     log_density: Callable[..., jax.Array]
-    """Of z for the whole line, of u = log z with its Jacobian for the half-line; then the numbers."""
+    """Of z for the whole line, of u = log z or u = logit z with its Jacobian otherwise; then the numbers."""
 
 
 def _standardised(z: jax.Array, location: Any, scale: Any) -> jax.Array:
@@ -99,18 +103,26 @@ def _gamma(u: jax.Array, shape: Any, rate: Any) -> jax.Array:
     return result
 
 
+def _beta(u: jax.Array, one: Any, other: Any) -> jax.Array:
+    gammaln = jax.scipy.special.gammaln
+    height = gammaln(one + other) - gammaln(one) - gammaln(other)
+    result: jax.Array = height - one * softplus(-u) - other * softplus(u)
+    return result
+
+
 KINDS = {
-    "Normal": Kind(("mu", "sigma"), (1, 1), ("sigma",), False, _normal),
-    "StudentT": Kind(("nu", "mu", "sigma"), (0, 1, 1), ("nu", "sigma"), False, _student_t),
-    "Cauchy": Kind(("alpha", "beta"), (1, 1), ("beta",), False, _cauchy),
-    "Laplace": Kind(("mu", "b"), (1, 1), ("b",), False, _laplace),
-    "Flat": Kind((), (), (), False, _flat),
-    "HalfNormal": Kind(("sigma",), (1,), ("sigma",), True, _half_normal),
-    "HalfCauchy": Kind(("beta",), (1,), ("beta",), True, _half_cauchy),
-    "HalfStudentT": Kind(("nu", "sigma"), (0, 1), ("nu", "sigma"), True, _half_student_t),
-    "Exponential": Kind(("lam",), (-1,), ("lam",), True, _exponential),
-    "Gamma": Kind(("alpha", "beta"), (0, -1), ("alpha", "beta"), True, _gamma),
-    "HalfFlat": Kind((), (), (), True, lambda u: u),
+    "Normal": Kind(("mu", "sigma"), (1, 1), ("sigma",), LINE, _normal),
+    "StudentT": Kind(("nu", "mu", "sigma"), (0, 1, 1), ("nu", "sigma"), LINE, _student_t),
+    "Cauchy": Kind(("alpha", "beta"), (1, 1), ("beta",), LINE, _cauchy),
+    "Laplace": Kind(("mu", "b"), (1, 1), ("b",), LINE, _laplace),
+    "Flat": Kind((), (), (), LINE, _flat),
+    "HalfNormal": Kind(("sigma",), (1,), ("sigma",), POSITIVE, _half_normal),
+    "HalfCauchy": Kind(("beta",), (1,), ("beta",), POSITIVE, _half_cauchy),
+    "HalfStudentT": Kind(("nu", "sigma"), (0, 1), ("nu", "sigma"), POSITIVE, _half_student_t),
+    "Exponential": Kind(("lam",), (-1,), ("lam",), POSITIVE, _exponential),
+    "Gamma": Kind(("alpha", "beta"), (0, -1), ("alpha", "beta"), POSITIVE, _gamma),
+    "Beta": Kind(("alpha", "beta"), (0, 0), ("alpha", "beta"), UNIT, _beta),
+    "HalfFlat": Kind((), (), (), POSITIVE, lambda u: u),
 }
 """Names and arguments as in PyMC. On a positive parameter "Flat" stands for "HalfFlat"."""
 
@@ -151,23 +163,29 @@ def joint_log_density(priors: Sequence[Prior], z: jax.Array) -> jax.Array:
     return total
 
 
-def in_words(priors: Sequence[Prior]) -> str:
-    """One text for the priors of all columns of a term."""
-    texts = list(dict.fromkeys(map(str, priors)))
-    if len(texts) == 1:
+def in_words(priors: Sequence[Prior], names: Sequence[str] | None = None) -> str:
+    """One text for the priors of all columns of a term, which have these names.
+
+    Of very many, those of the first and the last by their widths are shown.
+    """
+    texts = list(map(str, priors))
+    if len(set(texts)) == 1:
         return texts[0]
-    shown = "; ".join(texts[:4])
-    return f"{shown}; ... ({len(priors)} columns)" if len(texts) > 4 else shown
+    named = [f"{name}: {text}" for name, text in zip(names or map(str, range(len(texts))), texts, strict=True)]
+    if len(named) <= MOST_IN_WORDS:
+        return "; ".join(named)
+    order = np.argsort([prior.numbers[-1] for prior in priors], kind="stable")
+    return f"{len(named)} levels, from {named[order[0]]} to {named[order[-1]]}"
 
 
-def read_prior(text: Any, subject: str, *, for_positive: bool) -> Prior:
-    """Parse "Normal(0, 2.5)" or "Normal(mu=0, sigma=2.5)" for a parameter that is, or is not, above zero."""
+def read_prior(text: Any, subject: str, support: str) -> Prior:
+    """Parse "Normal(0, 2.5)" or "Normal(mu=0, sigma=2.5)" for a parameter with this support."""
     name, positional, named = _call_of(text, subject)
     name = {"Uniform": "Flat", "Student": "StudentT", "HalfT": "HalfStudentT"}.get(name, name)
-    if name == "Flat" and for_positive:
+    if name == "Flat" and support == POSITIVE:
         name = "HalfFlat"
-    if name not in KINDS or (name == "HalfFlat" and not for_positive):
-        raise _unsuitable(text, subject, for_positive)
+    if name not in KINDS or (name == "HalfFlat" and support != POSITIVE):
+        raise _unsuitable(text, subject, support)
     kind = KINDS[name]
     unknown = [key for key in named if key not in kind.arguments[len(positional) :]]
     numbers = [*positional, *(named[key] for key in kind.arguments[len(positional) :] if key in named)]
@@ -187,19 +205,24 @@ def read_prior(text: Any, subject: str, *, for_positive: bool) -> Prior:
             expected="a finite number above zero" if argument in kind.positive else "a finite number",
             fix=f"The form is {signature}.",
         )
-    if kind.is_positive != for_positive:
-        raise _unsuitable(text, subject, for_positive)
+    if kind.support != support:
+        raise _unsuitable(text, subject, support)
     return Prior(name, tuple(float(number) for number in numbers))
 
 
-def _unsuitable(text: Any, subject: str, for_positive: bool) -> InputError:
-    suitable = [name for name, kind in KINDS.items() if kind.is_positive == for_positive and name != "HalfFlat"]
-    where = "positive numbers, because the parameter is positive" if for_positive else "all numbers"
+def _unsuitable(text: Any, subject: str, support: str) -> InputError:
+    suitable = [name for name, kind in KINDS.items() if kind.support == support and name != "HalfFlat"]
+    where = {
+        LINE: "all numbers",
+        POSITIVE: "positive numbers, because the parameter is positive",
+        UNIT: "numbers between 0 and 1, because the parameter is a probability",
+    }[support]
+    example = {LINE: "Normal(0, 1)", POSITIVE: "HalfNormal(1)", UNIT: "Beta(2, 2)"}[support]
     return InputError(
         subject,
         got=repr(text),
-        expected=f"a distribution over {where}: {', '.join(suitable)}{', Flat' if for_positive else ''}",
-        fix="For example 'HalfNormal(1)'." if for_positive else "For example 'Normal(0, 1)'.",
+        expected=f"a distribution over {where}: {', '.join(suitable)}{', Flat' if support == POSITIVE else ''}",
+        fix=f"For example '{example}'.",
     )
 
 

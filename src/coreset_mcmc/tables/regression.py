@@ -21,20 +21,24 @@ import pandas as pd
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.data.engine import Engine, Local
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.tables.dates import WithDates
 from coreset_mcmc.tables.default_priors import PriorSet, choose_priors
 from coreset_mcmc.tables.design import build_design, check_by_rows
 from coreset_mcmc.tables.design_source import DesignSource, in_memory
 from coreset_mcmc.tables.factors import Factor
-from coreset_mcmc.tables.families import Family, family_named
+from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.first_pass import Measured
-from coreset_mcmc.tables.formula import Formula, read_formula
+from coreset_mcmc.tables.formula import Formula
 from coreset_mcmc.tables.frames import FrameSource, as_table
+from coreset_mcmc.tables.groups import Group
 from coreset_mcmc.tables.measured_design import Design
-from coreset_mcmc.tables.measuring import all_rows_of, columns_of, measure
+from coreset_mcmc.tables.measuring import Found, TableRows, all_rows_of, columns_of, measure
 from coreset_mcmc.tables.new_rows import rows_to_predict
-from coreset_mcmc.tables.response import response_of, separating
+from coreset_mcmc.tables.request import Request
+from coreset_mcmc.tables.response import Response, response_of, separating
 from coreset_mcmc.tables.scale import UserScale
-from coreset_mcmc.tables.standardised import INTERCEPT, Structure
+from coreset_mcmc.tables.standardised import INTERCEPT, WEIGHT, Structure
+from coreset_mcmc.tables.terms import Plain
 from coreset_mcmc.tables.users_model import users_model
 
 FIXED = "they are standardised columns of a design: use cm.from_formula with the other table"
@@ -52,8 +56,9 @@ class Regression:
     data: dict[str, np.ndarray] | DesignSource
     """{"x": (N, p), "y": (N,)}, and "offset": (N,) if there is one; standardised where the model is.
 
-    Factors of many levels are columns of "codes": (N, F) instead of x. Of a table that is not in memory: a source of
-    such rows."""
+    Factors of many levels are columns of "codes": (N, F) instead of x, and so are groups; "multipliers" are what slopes
+    of groups belong to, "trials", "censored" and "weight" what their names say. Of a table that is not in memory: a
+    source of such rows."""
     formula: str
     family: str
     response: str
@@ -70,6 +75,10 @@ class Regression:
     parsed: Formula = field(repr=False)
     design: Design = field(repr=False)
     scale: UserScale = field(repr=False)
+    response_levels: tuple[str, ...]
+    """Of a response that is one of several levels: predictions are their numbers, or a probability for each."""
+    distribution: Family = field(repr=False)
+    """With its link; it says what is expected of new rows, and draws their responses."""
     source: DesignSource = field(repr=False)
     """Where the rows come from."""
 
@@ -100,8 +109,7 @@ class Regression:
         """Other rows in the form of ``data``, without a response; ``fit.predict(frame)`` calls it by itself.
 
         The table is a data frame, a mapping of columns or a scan of files. Transforms, levels and standardisation are
-        those of the first table. Rows of a table that is not in memory are
-        checked as they are read.
+        those of the first table. Rows of a table that is not in memory are checked as they are read.
         """
         return rows_to_predict(table, self.parsed, self.source.standard)
 
@@ -111,20 +119,32 @@ def regression(
     table: pd.DataFrame | FrameSource,
     *,
     family: str = "gaussian",
+    link: str | None = None,
     priors: Mapping[str, str] | None = None,
     drop_missing: bool = False,
+    weights: str | None = None,
+    trials: str | int | None = None,
+    where: str | None = None,
+    lump_rare: int | None = None,
     engine: Engine | None = None,
 ) -> Regression:
     """A regression by formula.
 
     Args:
-        formula: as in Bambi, such as ``"y ~ x1 * group + np.log(x2)"``, without group-specific terms.
+        formula: as in Bambi, such as ``"y ~ x1 * group + np.log(x2) + (1|store)"``.
         table: one row for each observation: a data frame, or a table on disk that is read once or twice here, and its
             rows again whenever they are needed.
-        family: "gaussian", "bernoulli" (logit), "poisson" (log), "negativebinomial" (log) or "t".
-        priors: text such as ``"Normal(0, 1)"`` by the name of a term, "Intercept", "coefficients" (all terms),
-            "sigma", "nu" or "alpha"; the others get defaults, see :attr:`Regression.priors`.
+        family: "gaussian", "bernoulli", "poisson", "negativebinomial", "t", "binomial", "gamma", "beta", "exponential",
+            "weibull", "zero_inflated_poisson", "zero_inflated_negativebinomial", "hurdle_poisson",
+            "hurdle_negativebinomial", "cumulative" or "categorical".
+        link: another link than that of the family: "probit" or "cloglog" for "logit", "inverse" for a gamma's "log".
+        priors: text such as ``"Normal(0, 1)"`` by the name of a term, "Intercept", "coefficients" (all terms), a
+            parameter of the family, or "1|g_sigma"; the others get defaults, see :attr:`Regression.priors`.
         drop_missing: leave out rows with missing values in columns of the formula instead of refusing them.
+        weights: the column with which the log-likelihood of each row is multiplied.
+        trials: the column of trials of a binomial response, or their number, if the formula does not say it.
+        where: a condition such as ``"duration > 0"``; other rows are left out.
+        lump_rare: levels of factors with fewer rows become one level, "other".
         engine: who passes over the rows; by default this process.
     """
     require(
@@ -134,76 +154,97 @@ def regression(
         expected="text such as 'y ~ x', and then the table",
         fix="Exchange the two arguments.",
     )
-    rows, engine = as_table(table), engine or Local()
-    is_in_memory = isinstance(table, pd.DataFrame)
-    chosen = family_named(family)
-    parsed = read_formula(formula, rows.names)
+    rows = as_table(table)
+    request = Request.read(
+        formula, rows.names, family, link, weights=weights, trials=trials, where=where, lump_rare=lump_rare
+    )
+    parsed, is_in_memory = request.formula, isinstance(table, pd.DataFrame)
     if not is_in_memory:
         check_by_rows(parsed)
-    columns = columns_of(rows, engine, parsed, drop_missing=drop_missing)
-    terms = build_design(parsed, columns, all_rows_of(rows, columns) if is_in_memory else None)
-    response, notes = response_of(terms, columns, parsed, chosen)
+    table_rows = TableRows(
+        WithDates(rows, request.dates) if request.dates else rows, engine or Local(), request.choice, drop_missing
+    )
+    columns, notes = columns_of(table_rows, request.names, request.as_levels, request.lumping)
+    terms = build_design(parsed, columns, all_rows_of(table_rows, columns) if is_in_memory else None)
+    response = response_of(terms, columns, parsed, request.family)
+    extras = (*response.extras, *([(WEIGHT, Plain(weights))] if weights is not None else []))
+    terms = replace(terms, rows=replace(terms.rows, extras=extras))
     name = (parsed.response_column or parsed.response).replace("/", "div")
-    _check_variable_names(name, [term.name for term in terms.terms], chosen)
-    measured, design, source, start = measure(
-        rows, engine, parsed, columns, terms, response, chosen, drop_missing=drop_missing
-    )
-    scale = UserScale(
-        design.terms, design.means, design.scales, design.response_mean, design.response_scale, design.has_intercept
-    )
-    prior_set = choose_priors(dict(priors or {}), chosen, design, scale, float(start.get(INTERCEPT, np.zeros(()))))
-    structure = Structure(
-        chosen.name,
-        prior_set.intercept,
-        prior_set.coefficients,
-        prior_set.positive,
-        design.has_offset,
-        tuple(Factor.measured(term, design.means, design.scales) for term in terms.rows.factors),
-    )
-    notes += _separation_notes(design, measured, chosen, prior_set)
-    if source.kept.num_dropped:
-        notes.insert(0, f"{source.kept.num_dropped} rows with missing values dropped")
-    data = in_memory(source) if is_in_memory else source
+    shown = [*(term.name for term in terms.terms), *(term.name for term in terms.rows.groups.terms)]
+    _check_variable_names(name, shown, request.family)
+    found = measure(table_rows, parsed, columns, terms, response)
+    start = float(np.mean(found.start.get(INTERCEPT, np.zeros(()))))
+    prior_set = choose_priors(dict(priors or {}), found.design, found.scale, start)
+    notes = [*found.notes[:], *notes, *response.notes, *_references(found.design)]
+    notes += _separation_notes(found.design, found.measured, response.family, prior_set)
+    data = in_memory(found.source) if is_in_memory else found.source
     return Regression(
         model=replace(
-            users_model(structure, scale, name, start),
+            _model(found, prior_set, response, name),
             data=data,
             fixed_data=FIXED,
             name=parsed.text,
-            new_rows=lambda table: rows_to_predict(table, parsed, source.standard),
+            new_rows=lambda table: rows_to_predict(table, parsed, found.source.standard),
         ),
         data=data,
         formula=parsed.text,
-        family=chosen.name,
+        family=response.family.name,
         response=name,
-        columns=parsed.columns,
-        terms=design.labels,
+        columns=request.sources,
+        terms=found.design.labels,
         priors=prior_set.in_words,
-        num_dropped=source.kept.num_dropped,
+        num_dropped=found.source.kept.num_dropped,
         notes=tuple(notes),
         parsed=parsed,
-        design=design,
-        scale=scale,
-        source=source,
+        design=found.design,
+        scale=found.scale,
+        response_levels=response.levels,
+        distribution=response.family,
+        source=found.source,
     )
 
 
-def from_formula(
-    formula: str,
-    table: pd.DataFrame | FrameSource,
-    *,
-    family: str = "gaussian",
-    priors: Mapping[str, str] | None = None,
-    drop_missing: bool = False,
-    engine: Engine | None = None,
-) -> Model:
-    """The model of :func:`regression` with its rows: ``cm.fit(cm.from_formula("y ~ x", table))``."""
-    return regression(formula, table, family=family, priors=priors, drop_missing=drop_missing, engine=engine).model
+def from_formula(formula: str, table: pd.DataFrame | FrameSource, **options: Any) -> Model:
+    """The model of :func:`regression`, of the same arguments, with its rows.
+
+    ``cm.fit(cm.from_formula("y ~ x + (1|g)", table))``.
+    """
+    return regression(formula, table, **options).model
+
+
+def _model(found: Found, priors: PriorSet, response: Response, name: str) -> Model:
+    terms, design = found.terms, found.design
+    num_factors = len(terms.rows.factors)
+    names = [factor.groups for factor in terms.rows.groups.factors]
+    groups = tuple(
+        Group(group.name, num_factors + group.factor, len(names[group.factor]), group.columns, own)
+        for group, own in zip(terms.rows.groups.terms, priors.groups, strict=True)
+    )
+    structure = Structure(
+        response.family,
+        priors.intercept,
+        priors.coefficients,
+        priors.parameters,
+        (*(["offset"] if design.has_offset else []), *(key for key, _ in terms.rows.extras)),
+        tuple(Factor.measured(term, design.means, design.scales) for term in terms.rows.factors),
+        groups,
+    )
+    count = response.family.num_predictors
+    start = dict(found.start)
+    for group in groups:
+        start |= group.start((count,) if count > 1 else ())
+    return users_model(structure, found.scale, name, start, response.levels, names)
+
+
+def _references(design: Design) -> list[str]:
+    """The levels that others are compared with."""
+    named = [f"{term.name} = {term.reference}" for term in design.terms if term.reference is not None]
+    return [f"reference levels: {', '.join(named)}"] if named else []
 
 
 def _check_variable_names(response: str, terms: list[str], family: Family) -> None:
     """Terms, other parameters and dimensions of the result share one space of names."""
-    taken = [*RESERVED, INTERCEPT, *family.positive]
+    taken = [*RESERVED, INTERCEPT, *(parameter.name for parameter in family.parameters)]
     for name in [response, *terms]:
         if name in (RESERVED if name == response else taken):
             raise InputError(
@@ -220,7 +261,7 @@ def _separation_notes(design: Design, measured: Measured, family: Family, priors
         return []
     labels = [design.labels[place] for place in places]
     without_prior = [design.labels[place] for place in places if priors.coefficients[place].name == "Flat"]
-    what = "parts the two outcomes" if family.name == "bernoulli" else "parts rows with counts from rows without"
+    what = "parts the two outcomes" if family.links[0] == "logit" else "parts rows with counts from rows without"
     require(
         not without_prior,
         "priors",

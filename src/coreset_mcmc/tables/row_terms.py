@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 
 import numpy as np
 
 from coreset_mcmc.tables.columns import CleanRows
 from coreset_mcmc.tables.factors import CodedTerm, dense_places
+from coreset_mcmc.tables.groups import GroupTerms
 from coreset_mcmc.tables.terms import Component
 
 
@@ -22,6 +23,9 @@ class RowTerms:
     """Columns of the design, those that factors stand for among them."""
     offsets: tuple[Component, ...]
     factors: tuple[CodedTerm, ...] = ()
+    groups: GroupTerms = field(default_factory=GroupTerms)
+    extras: tuple[tuple[str, Component], ...] = ()
+    """What else belongs to a row, by its key: trials, whether it is censored, its weight."""
 
     @cached_property
     def places(self) -> np.ndarray:
@@ -40,11 +44,19 @@ class RowTerms:
         return x
 
     def codes(self, rows: CleanRows) -> np.ndarray:
-        """(n, F)"""
-        codes = np.empty((rows.count, len(self.factors)), np.int32)
-        for place, factor in enumerate(self.factors):
+        """(n, F), those of factors and then those of groups."""
+        both = [*self.factors, *self.groups.factors]
+        codes = np.empty((rows.count, len(both)), np.int32)
+        for place, factor in enumerate(both):
             codes[:, place] = factor.codes(rows)
         return codes
+
+    @property
+    def num_codes(self) -> int:
+        return len(self.factors) + len(self.groups.factors)
+
+    def extra_values(self, rows: CleanRows) -> dict[str, np.ndarray]:
+        return {key: np.ascontiguousarray(part.values(rows)[:, 0], float) for key, part in self.extras}
 
     def offset_parts(self, rows: CleanRows) -> list[np.ndarray]:
         return [np.ascontiguousarray(component.values(rows)[:, 0], float) for component in self.offsets]

@@ -17,7 +17,7 @@ from coreset_mcmc.tables.families import Family
 from coreset_mcmc.tables.first_pass import Measured
 from coreset_mcmc.tables.measured_design import Design
 from coreset_mcmc.tables.row_terms import RowTerms
-from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT
+from coreset_mcmc.tables.standardised import COEFFICIENTS, INTERCEPT, WEIGHT
 
 SMALLEST_VARIANCE = 1e-12
 """Of the residuals of a standardised response: below this the predictors explain it exactly."""
@@ -31,22 +31,29 @@ SumOfSquares = Callable[[np.ndarray], float]
 
 
 def starting_position(
-    design: Design, measured: Measured, shift: np.ndarray, family: Family, sum_of_squares: SumOfSquares
+    design: Design, measured: Measured, family: Family, sum_of_squares: SumOfSquares
 ) -> dict[str, np.ndarray]:
     """A position for the response as the model sees it."""
     coefficients, variance = np.zeros(len(design.means)), 1.0
+    of_family: dict[str, Any] = {"sigma": 0.0, "nu": math.log(DEGREES_OF_FREEDOM)}
     if family.has_scale and coefficients.size:
         coefficients, variance = _least_squares(design, measured.moments.num_rows, sum_of_squares)
+    intercept: Any = 0.0
+    if family.has_scale:
+        of_family["sigma"] = 0.5 * math.log(variance)
+    else:
+        intercept, of_family = family.start(design.tail_means[: _num_statistics(design)])
     position: dict[str, np.ndarray] = {}
-    if design.has_intercept:
-        position[INTERCEPT] = np.array(0.0 if family.has_scale else _link_of_mean(design, measured, shift, family))
+    if design.has_intercept and not family.is_ordered:
+        position[INTERCEPT] = np.asarray(intercept - _offset(design, measured, family), float)
     if coefficients.size:
-        position[COEFFICIENTS] = coefficients
-    logarithm = {"sigma": 0.5 * math.log(variance), "nu": math.log(DEGREES_OF_FREEDOM), "alpha": 0.0}
-    return {**position, **{f"log_{name}": np.array(logarithm[name]) for name in family.positive}}
+        count = family.num_predictors
+        position[COEFFICIENTS] = coefficients if count == 1 else np.zeros((coefficients.size, count))
+    keys = {parameter.name: parameter.key for parameter in family.parameters}
+    return {**position, **{key: np.asarray(of_family[name], float) for name, key in keys.items()}}
 
 
-def _least_squares(design: Design, count: int, sum_of_squares: SumOfSquares) -> tuple[np.ndarray, float]:
+def _least_squares(design: Design, count: float, sum_of_squares: SumOfSquares) -> tuple[np.ndarray, float]:
     coefficients = np.linalg.solve(design.gram, design.with_response)
     explained = design.gram @ coefficients - 2.0 * design.with_response
     variance = float(1.0 + coefficients @ explained)
@@ -62,16 +69,19 @@ def _least_squares(design: Design, count: int, sum_of_squares: SumOfSquares) -> 
     return coefficients, variance
 
 
-def _link_of_mean(design: Design, measured: Measured, shift: np.ndarray, family: Family) -> float:
-    """The intercept that gives the mean response where no predictor has an effect."""
-    means = (shift + measured.moments.means)[len(design.means) :]
-    mean = float(means[0])
-    if family.link == "logit":
-        return math.log(mean) - math.log1p(-mean) - (float(means[1]) if design.has_offset else 0.0)
-    if not design.has_offset:
-        return math.log(mean)
-    largest, total = measured.offset
-    return math.log(mean) - largest - math.log(total / measured.moments.num_rows)
+def _num_statistics(design: Design) -> int:
+    return len(design.tail_means) - len(design.multiplier_scales) - design.has_offset
+
+
+def _offset(design: Design, measured: Measured, family: Family) -> float:
+    """What the offset adds to the predictor of the mean response."""
+    if family.has_scale or not design.has_offset:
+        return 0.0
+    if family.link == "log":
+        largest, total = measured.offset
+        return largest + math.log(total / measured.moments.num_rows)
+    mean = float(design.tail_means[_num_statistics(design)])
+    return mean * design.response_scale if family.divides_by_mean else mean
 
 
 def by_regressors(
@@ -96,7 +106,7 @@ class SquaredResiduals(Program):
             residuals -= own[batch[CODES][:, place]]
         if "offset" in batch:
             residuals -= batch["offset"]
-        return float(residuals @ residuals)
+        return float(residuals @ (residuals * batch[WEIGHT] if WEIGHT in batch else residuals))
 
     def merge(self, one: float, other: float) -> float:
         return one + other

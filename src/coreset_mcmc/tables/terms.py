@@ -101,6 +101,28 @@ class Product(Component):
         return reduce(_products, [np.asarray(factor.values(rows), float) for factor in self.factors])
 
 
+@dataclass(frozen=True, eq=False)
+class Selected(Component):
+    """Some of the columns of another."""
+
+    whole: Component
+    columns: tuple[int, ...]
+
+    def values(self, rows: CleanRows) -> np.ndarray:
+        values: np.ndarray = self.whole.values(rows)[:, list(self.columns)]
+        return values
+
+
+@dataclass(frozen=True)
+class Constant(Component):
+    """The same number in every row."""
+
+    value: float
+
+    def values(self, rows: CleanRows) -> np.ndarray:
+        return np.full((rows.count, 1), self.value)
+
+
 def expressions_in(components: Iterable[Component]) -> Iterator[Expression]:
     """What may be outside of its domain although every column is a number."""
     for component in components:
@@ -108,6 +130,8 @@ def expressions_in(components: Iterable[Component]) -> Iterator[Expression]:
             yield component
         elif isinstance(component, Product):
             yield from expressions_in(component.factors)
+        elif isinstance(component, Selected):
+            yield from expressions_in([component.whole])
 
 
 def _products(one: np.ndarray, other: np.ndarray) -> np.ndarray:

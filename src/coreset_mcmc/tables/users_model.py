@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -14,33 +15,51 @@ from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.checks import check_support, regression_columns
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.tables.factors import check_codes
-from coreset_mcmc.tables.families import FAMILIES
+from coreset_mcmc.tables.groups import GroupTerm
 from coreset_mcmc.tables.scale import UserScale
-from coreset_mcmc.tables.standardised import Structure, logarithms, standardised_model
+from coreset_mcmc.tables.standardised import INTERCEPT, WEIGHT, Structure, standardised_model
 
 
-def users_model(structure: Structure, scale: UserScale, response: str, start: dict[str, np.ndarray]) -> Model:
-    """The standardised model with names, and with log-densities of the response in its own unit."""
-    family = FAMILIES[structure.family]
+def users_model(
+    structure: Structure,
+    scale: UserScale,
+    response: str,
+    start: dict[str, np.ndarray],
+    levels: Sequence[str] = (),
+    factors: Sequence[tuple[str, ...]] = (),
+) -> Model:
+    """The standardised model with names, and with log-densities of the response in its own unit.
+
+    ``levels`` are those of the response, ``factors`` the names of the groups of each factor.
+    """
+    family = structure.family
     inner = standardised_model(structure)
     unit, mean = scale.response_scale, scale.response_mean
+    height = math.log(unit) if family.is_continuous else 0.0
 
-    def log_likelihood(position: Position, predicted: jax.Array, batch: Batch) -> jax.Array:
-        return family.log_density(logarithms(position), predicted, batch["y"]) - math.log(unit)
+    def in_unit(values: Any) -> Any:
+        if family.has_scale:
+            return mean + unit * values
+        return values * unit if family.is_continuous else values
 
-    def named(values: Any) -> dict[str, Any]:
-        return {response: mean + unit * values if family.has_scale else values}
+    def log_likelihood(position: Position, predicted: Any, batch: Batch) -> jax.Array:
+        found = structure.log_likelihood(position, predicted, batch)
+        return found - height * batch.get(WEIGHT, 1.0) if height else found
+
+    def predictor(position: Position, batch: Batch) -> jax.Array:
+        return structure.stacked(structure.predictor(position, batch))
 
     def predictive(key: Key, position: Position, batch: Batch) -> dict[str, jax.Array]:
-        return named(family.draw(key, logarithms(position), structure.predictor(position, batch)))
+        drawn = family.draw(key, structure.of_family(position), predictor(position, batch), batch)
+        return {response: in_unit(drawn)}
 
     def expected(position: Position, batch: Batch) -> dict[str, jax.Array]:
-        return named(family.expected(logarithms(position), structure.predictor(position, batch)))
+        return {response: in_unit(family.expected(structure.of_family(position), predictor(position, batch)))}
 
     def observed(batch: Batch) -> dict[str, Any]:
-        return named(np.asarray(batch["y"]))
+        return {response: in_unit(np.asarray(batch["y"]))}
 
-    vectors = [term for term in scale.terms if term.levels is not None]
+    dims, coords = _dimensions(structure, scale, response, levels, factors)
     return Model.from_linear_predictor(
         inner.log_prior,
         structure.predictor,
@@ -48,9 +67,9 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
         regressors=structure.regressors,
         initial_position=start,
         change_bound=inner.change_bound,
-        check_data=partial(_check_data, structure),
-        dims={term.name: (f"{term.name}_dim",) for term in vectors},
-        coords={f"{term.name}_dim": list(term.levels or ()) for term in vectors},
+        check_data=_checks(structure),
+        dims=dims,
+        coords=coords,
         constrain=scale.constrain,
         unconstrain=scale.unconstrain,
         predictive=predictive,
@@ -62,26 +81,72 @@ def users_model(structure: Structure, scale: UserScale, response: str, start: di
             "names": [term.name for term in scale.terms],
             "means": scale.means,
             "scales": scale.scales,
+            "multipliers": scale.multiplier_scales,
             "response": [response, mean, unit],
         },
     )
 
 
-def _check_data(structure: Structure, data: Any) -> None:
-    """Columns of the right shape, and responses that the family can have."""
-    _, y = regression_columns(data, structure.num_dense)
-    if structure.factors:
-        check_codes(data, structure.factors)
-    require(
-        structure.has_offset == ("offset" in data),
-        "regression data",
-        got=f"keys {sorted(data)}",
-        expected='"x", "y" and "offset"' if structure.has_offset else '"x" and "y"',
-        fix="Use the data of the regression, or its new_rows(frame).",
-    )
-    family = FAMILIES[structure.family]
-    if family.name == "bernoulli":
-        check_support(y, (y == 0) | (y == 1), expected="0 or 1 in every row", fix="Recode the response.")
-    elif family.link == "log":
-        is_count = (y >= 0) & (y == np.floor(y))
-        check_support(y, is_count, expected="whole numbers of at least 0", fix="Pass counts.")
+def _dimensions(
+    structure: Structure,
+    scale: UserScale,
+    response: str,
+    levels: Sequence[str],
+    factors: Sequence[tuple[str, ...]],
+) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
+    """Named as in Bambi."""
+    dims: dict[str, tuple[str, ...]] = {}
+    coords: dict[str, list[str]] = {}
+    trailing: tuple[str, ...] = ()
+    if structure.family.num_predictors > 1:
+        trailing = (f"{response}_reduced_dim",)
+        coords[trailing[0]] = list(levels[1:])
+    if structure.family.is_ordered:
+        dims["threshold"], coords["threshold_dim"] = (
+            ("threshold_dim",),
+            [f"{one}|{other}" for one, other in pairwise(levels)],
+        )
+    if structure.intercept is not None and trailing:
+        dims[INTERCEPT] = trailing
+    for term in scale.terms:
+        own = (f"{term.name}_dim",) if term.levels is not None else ()
+        if own:
+            coords[own[0]] = list(term.levels or ())
+        if own or trailing:
+            dims[term.name] = (*own, *trailing)
+    for group in scale.groups:
+        dims |= _of_group(group, trailing)
+        coords[dims[group.name][0]] = list(factors[group.factor])
+        if group.levels is not None:
+            coords[f"{group.expression}__expr_dim"] = list(group.levels)
+    return dims, coords
+
+
+def _of_group(group: GroupTerm, trailing: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    own = (f"{group.expression}__expr_dim",) if group.levels is not None else ()
+    factor = group.name.partition("|")[2]
+    found = {group.name: (f"{factor}__factor_dim", *own, *trailing)}
+    return {**found, f"{group.name}_sigma": (*own, *trailing)} if own or trailing else found
+
+
+def _checks(structure: Structure) -> Any:
+    family = structure.family
+
+    def check_data(data: Any) -> None:
+        _, y = regression_columns(data, structure.num_dense)
+        if structure.factors or structure.groups:
+            check_codes(data, structure.num_levels)
+        known = {"x", "y", *structure.extras}
+        extra = [name for name in ("offset", WEIGHT, "trials", "censored") if (name in data) != (name in known)]
+        require(
+            not extra,
+            "regression data",
+            got=f"keys {sorted(data)}",
+            expected=f"{', '.join(repr(name) for name in sorted(known))}",
+            fix="Use the data of the regression, or its new_rows(frame).",
+        )
+        outside = family.outside(y, data)
+        if outside is not None:
+            check_support(y, ~outside, expected=family.expects, fix=family.instead)
+
+    return check_data
