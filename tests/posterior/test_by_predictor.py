@@ -128,7 +128,7 @@ def test_ready_made_models(name, knows_regressors, rng):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families_of_tables(family, rng):
     sums, _ = both_ways(*regression(family, rng), rng)
-    assert len(sums.direct) == len(FAMILIES[family].positive)
+    assert len(sums.direct) == len(FAMILIES[family].parameters)
 
 
 @pytest.mark.parametrize("knows_regressors", [True, False])

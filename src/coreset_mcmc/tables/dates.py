@@ -120,7 +120,7 @@ def _as_dates(column: pd.Series, part: DatePart, place_of: Callable[[int], str],
     if pd.api.types.is_datetime64_any_dtype(dtype):
         return column.dt.tz_localize(None) if getattr(dtype, "tz", None) is not None else column
     if isinstance(dtype, pd.PeriodDtype):
-        return column.dt.to_timestamp()
+        return pd.Series(column.dt.to_timestamp())
     is_number = pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
     plain = column.astype(object)
     dates = pd.Series(pd.NaT, column.index) if is_number else pd.to_datetime(plain, format="ISO8601", errors="coerce")

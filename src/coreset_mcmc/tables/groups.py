@@ -127,7 +127,7 @@ class Group:
         effects, log_spread = position[self.name], position[self.key]
         relative = jnp.clip(effects * inverse_scale(log_spread), -1e120, 1e120)
         constant = 0.5 * effects.size * math.log(2.0 * math.pi)
-        total = -0.5 * jnp.sum(relative**2) - self.num_groups * jnp.sum(log_spread) - constant
+        total: jax.Array = -0.5 * jnp.sum(relative**2) - self.num_groups * jnp.sum(log_spread) - constant
         for place, prior in enumerate(self.priors):
             total = total + jnp.sum(prior.log_density(log_spread[place]))
         return total

@@ -103,10 +103,7 @@ def lumped(column: Column, counts: Mapping[Any, int], fewest: int) -> tuple[Colu
     kept = tuple(level for level in levels if counts.get(level, 0) >= fewest)
     rare = [level for level in levels if level not in kept]
     if len(rare) < 2:
-        note = (
-            [f"{column.name}: {rare[0]!r} has fewer than {fewest} rows and no other level to go with"] if rare else []
-        )
-        return column, note
+        return column, [f"{column.name}: only {level!r} has fewer than {fewest} rows, and keeps them" for level in rare]
     require(
         bool(kept),
         f"lump_rare={fewest}",

@@ -125,7 +125,7 @@ def _check_varies(ranges: Ranges, labels: Sequence[str], *, has_intercept: bool)
         )
 
 
-def _check_rank(gram: np.ndarray, labels: Sequence[str], num_rows: int) -> None:
+def _check_rank(gram: np.ndarray, labels: Sequence[str], num_rows: float) -> None:
     if not labels:
         return
     values, vectors = np.linalg.eigh(gram)
@@ -136,7 +136,7 @@ def _check_rank(gram: np.ndarray, labels: Sequence[str], num_rows: int) -> None:
     raise InputError(
         "design",
         got=f"linearly dependent terms {', '.join(involved[:10])}{', ...' if len(involved) > 10 else ''}"
-        f" ({num_rows} rows, {len(labels)} columns)",
+        f" ({num_rows:.0f} rows, {len(labels)} columns)",
         expected="terms of which none is a combination of the others",
         fix="Leave one of them out, or merge levels.",
     )

@@ -99,11 +99,10 @@ def _with_trials(formula: Formula, trials: str | int, columns: Sequence[str]) ->
         expected="one of them",
         fix="Leave one of them out.",
     )
-    if isinstance(trials, int) and not isinstance(trials, bool):
-        trials = str(trials)
-    is_number = isinstance(trials, str) and trials.isdigit() and trials not in columns
+    is_number = type(trials) is int or (isinstance(trials, str) and trials.isdigit() and trials not in columns)
     if not is_number:
         _check_column("trials", trials, columns)
+    trials = str(trials)
     text = trials if is_number or trials.isidentifier() else f"`{trials}`"
     parts = replace(formula.parts, y=formula.response, role=TRIALS, other=text)
     used = () if is_number else (trials,)

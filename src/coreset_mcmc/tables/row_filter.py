@@ -72,7 +72,8 @@ class RowFilter:
         )
         lacks = missing_by_column(frame, self.columns)
         complete = ~np.logical_or.reduce(list(lacks.values())) if lacks else np.ones(len(frame), bool)
-        return np.broadcast_to(found, len(frame)) & complete
+        result: np.ndarray = np.broadcast_to(found, len(frame)) & complete
+        return result
 
 
 def subject_of_filter(text: str) -> str:

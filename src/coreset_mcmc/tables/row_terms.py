@@ -9,7 +9,7 @@ import numpy as np
 
 from coreset_mcmc.tables.columns import CleanRows
 from coreset_mcmc.tables.factors import CodedTerm, dense_places
-from coreset_mcmc.tables.groups import GroupTerms
+from coreset_mcmc.tables.groups import GroupFactor, GroupTerms
 from coreset_mcmc.tables.terms import Component
 
 
@@ -45,7 +45,7 @@ class RowTerms:
 
     def codes(self, rows: CleanRows) -> np.ndarray:
         """(n, F), those of factors and then those of groups."""
-        both = [*self.factors, *self.groups.factors]
+        both: list[CodedTerm | GroupFactor] = [*self.factors, *self.groups.factors]
         codes = np.empty((rows.count, len(both)), np.int32)
         for place, factor in enumerate(both):
             codes[:, place] = factor.codes(rows)

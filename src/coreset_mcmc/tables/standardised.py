@@ -151,7 +151,8 @@ class Structure:
         for group in self.groups:
             for column in group.columns:
                 squares = squares + (1.0 if column is None else batch[MULTIPLIERS][:, column] ** 2)
-        return jnp.sqrt(squares) * batch.get(WEIGHT, 1.0)
+        length: jax.Array = jnp.sqrt(squares) * batch.get(WEIGHT, 1.0)
+        return length
 
 
 def _largest_change(largest: jax.Array, position: Position, proposal: Position) -> jax.Array:

@@ -121,7 +121,7 @@ class Hurdle(WithZeros):
 class OfPoisson:
     """f = Poisson(mu)."""
 
-    parameters: ClassVar = (PSI,)
+    parameters: ClassVar[tuple[Parameter, ...]] = (PSI,)
 
     def log_of_count(self, parameters: Unconstrained, predictor: jax.Array, y: jax.Array) -> jax.Array:
         return log_poisson(predictor, y)
@@ -144,7 +144,7 @@ class OfPoisson:
 class OfNegativeBinomial:
     """f = NB(mu, alpha)."""
 
-    parameters: ClassVar = (ALPHA, PSI)
+    parameters: ClassVar[tuple[Parameter, ...]] = (ALPHA, PSI)
 
     def log_of_count(self, parameters: Unconstrained, predictor: jax.Array, y: jax.Array) -> jax.Array:
         return log_negative_binomial(held_log_alpha(parameters), predictor, y)
