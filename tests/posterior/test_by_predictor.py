@@ -125,10 +125,17 @@ def test_ready_made_models(name, knows_regressors, rng):
     assert len(sums.direct) == (name == "linear")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["gaussian", "t", "bernoulli", "negativebinomial", "hurdle_negativebinomial"])
 def test_families_of_tables(family, rng):
     sums, _ = both_ways(*regression(family, rng), rng)
     assert len(sums.direct) == len(FAMILIES[family].parameters)
+
+
+def test_slopes_of_groups(rng):
+    """Effects that are multiplied with a number of the row; two factors, one of which has both kinds of effects."""
+    model = cm.from_formula("y ~ a + (a * b|g) + (b|h)", table(rng).assign(h=np.arange(SIZE) % 5))
+    sums, _ = both_ways(model, widened(model.data), rng)
+    assert [diagonal is None for diagonal in sums.diagonals] == [True, False, False, False, True, False]
 
 
 @pytest.mark.parametrize("knows_regressors", [True, False])

@@ -44,9 +44,31 @@ MISTAKES = {
     "a comparison between terms": (table, "y ~ x > 2", r"'>' between terms|something after its end"),
     "a sum as the response": (table, "y + z ~ x", "a response that is a sum"),
     "response on both sides": (table, "y ~ x + y", "y on both sides of the tilde"),
-    "groups": (table, "y ~ x + (1|g)", r"group-specific term.*cm\.from_bambi"),
+    "a bar without parentheses": (table, "y ~ x + 1|g", r"a bar outside of parentheses.*Write y ~ x \+ \(1\|g\)"),
+    "a bar inside of another": (table, "y ~ ((1|g)|h)", "one inside of another group term"),
+    "two bars": (table, "y ~ (x||g)", r"'\|\|'; expected one bar\. Write \(x\|g\)"),
+    "groups by an expression": (table, "y ~ (1|np.log(z))", "groups that are not a column"),
+    "groups by a sum": (table, "y ~ (1|g + h)", "groups that are not a column"),
+    "unknown groups": (table, "y ~ (1|gg)", r"'gg', which is no column.*Did you mean 'g'\?"),
+    "one group": (lambda: with_values(g="a"), "y ~ x + (1|g)", "groups 'g': got one group; expected at least two"),
+    "a group for each row": (lambda: with_values(k=range(SIZE)), "y ~ (1|k)", "120 different values in 120 rows"),
+    "slopes of a constant": (lambda: with_values(x=1.0), "y ~ (x|g)", r"slopes of groups of x, the same in every row"),
     "level of a predictor": (table, "y ~ g['a']", r"g\[\.\.\.\] among the predictors"),
-    "unknown function": (table, "y ~ log(x)", "a call of log; expected calls of B, C, I"),
+    "unknown function": (table, "y ~ lag(x)", "a call of lag; expected calls of B, C, I"),
+    "log as in R": (table, "y ~ log(x)", r"a call of log; expected calls of B, C, I.*Write np\.log\(x\)\."),
+    "factor as in R": (table, "y ~ factor(i)", r"a call of factor;.*Write C\(x\)\."),
+    "as.factor as in R": (table, "y ~ as.factor(i)", r"a call of as.factor;.*Write C\(x\)\."),
+    "ifelse as in R": (table, "y ~ ifelse(x, 1, 0)", r"Write np\.where"),
+    "a smooth as in mgcv": (table, "y ~ s(x)", r"Write bs\(x, df=5\)"),
+    "a survival response as in R": (table, "Surv(z, i) ~ x", r"Write censored\(time, \{status == 0\}\)"),
+    "a caret": (table, "y ~ x^2", r"'\^'; expected \*\* for powers\. Write \{x \*\* 2\}"),
+    "a caret inside": (table, "y ~ I(x^2)", r"'\^'; expected \*\* for powers"),
+    "all other columns": (
+        table,
+        "y ~ .",
+        r"'\.' for all other columns.*'y ~ x \+ z \+ g \+ h \+ flag \+ i \+ `my col`",
+    ),
+    "all but one": (table, "y ~ . - z", r"'\.' for all other columns"),
     "levels of an expression": (table, "y ~ C(x + z)", r"C\(\.\.\.\) of an expression"),
     "log of negative numbers": (
         table,
@@ -62,11 +84,6 @@ MISTAKES = {
         lambda: with_values(g=["a", "b"] * (SIZE // 2), k=["u", "v"] * (SIZE // 2)),
         "y ~ g * k",
         r"same value in every row|linearly dependent",
-    ),
-    "no row of a combination": (
-        lambda: with_values(g=["a", "b", "a", "c"] * (SIZE // 4), k=["u", "u", "v", "u"] * (SIZE // 4)),
-        "y ~ g * k",
-        r"g\[b\]:k\[v\] = 0.*No row has these combinations",
     ),
     "collinear columns": (
         lambda: with_values(w=lambda f: 2 * f["x"] - f["z"]),
@@ -140,7 +157,78 @@ RESPONSES = {
     "negative counts": ("poisson", lambda: with_value("count", -2), "count ~ x", r"1 rows outside, first -2 in row 3"),
     "fractions": ("negativebinomial", table, "z ~ x", "expected counts: whole numbers of at least 0"),
     "no counts at all": ("poisson", lambda: with_values(count=0), "count ~ x", "got 0 in every row"),
-    "an unknown family": ("gamma", table, "z ~ x", "family: got 'gamma'; expected one of gaussian"),
+    "an unknown family": ("tweedie", table, "z ~ x", "family: got 'tweedie'; expected one of gaussian"),
+    "zero amounts": (
+        "gamma",
+        lambda: with_value("z", 0.0),
+        "z ~ x",
+        "1 rows outside, first 0 in row 3; expected numbers above 0",
+    ),
+    "shares of one": (
+        "beta",
+        lambda: with_value("z", 1.0),
+        "z ~ x",
+        r"expected numbers between 0 and 1, both excluded",
+    ),
+    "no trials": ("binomial", table, "count ~ x", r"no number of trials; expected p\(successes, trials\)"),
+    "trials elsewhere": (
+        "poisson",
+        table,
+        "p(count, i) ~ x",
+        r"'i' as the number of trials; expected a single response",
+    ),
+    "more successes than trials": (
+        "binomial",
+        table,
+        "p(count, 1) ~ x",
+        "whole numbers from 0 to the number of trials",
+    ),
+    "trials of text": ("binomial", table, "p(count, g) ~ x", "text in the column 'g' of trials"),
+    "one argument of p": (
+        "binomial",
+        table,
+        "p(count) ~ x",
+        r"p\(\.\.\.\) with 1 argument; expected p\(successes, trials\)",
+    ),
+    "censored otherwise": ("gamma", table, "censored(z, flag) ~ x", "a censored response for the family gamma"),
+    "status in numbers": ("weibull", table, "censored(z, i) ~ x", r"numbers in 'i'.*\{i == 0\}\) if 0 means censored"),
+    "another status": (
+        "weibull",
+        table,
+        "censored(z, g) ~ x",
+        r"a status \[a, b, c\] in 'g'.*only right-censored|Only right",
+    ),
+    "intervals": ("weibull", table, "censored(z, x, g) ~ x", r"censored\(\.\.\.\) with 3 arguments"),
+    "text without order": (
+        "cumulative",
+        table,
+        "g ~ x",
+        r"text without an order \[a, b, c\].*ordered\(g, 'a', 'b', 'c'\)",
+    ),
+    "an incomplete order": ("cumulative", table, "ordered(g, 'a', 'b') ~ x", r"no place for the levels \[c\]"),
+    "an unknown level": ("cumulative", table, "ordered(g, 'a', 'b', 'c', 'd') ~ x", r"levels \[d\] that do not occur"),
+    "levels without quotes": ("cumulative", table, "ordered(g, a, b) ~ x", r"each once and in quotes"),
+    "an order for others": (
+        "poisson",
+        table,
+        "ordered(g, 'a', 'b', 'c') ~ x",
+        "levels in an order for the family poisson",
+    ),
+    "two ordered levels": (
+        "cumulative",
+        table,
+        "h ~ x",
+        r"2 levels \[low, high\]; expected one of three or more levels",
+    ),
+    "two unordered levels": ("categorical", table, "outcome ~ x", r"2 levels \[no, yes\].*family='bernoulli'"),
+    "too many levels": (
+        "cumulative",
+        table,
+        "x ~ z",
+        r"120 different values in 120 rows|120 levels; expected at most 50",
+    ),
+    "thresholds and no intercept": ("cumulative", table, "i ~ 0 + x", "without an intercept for the family cumulative"),
+    "levels of an expression as response": ("categorical", table, "{i + 1} ~ x", "an expression or a single level"),
 }
 
 
@@ -161,7 +249,95 @@ PRIORS = {
     "support of sigma": ({"sigma": "Normal(0, 1)"}, "prior of sigma: got 'Normal"),
     "text": ({"coefficients": "wide"}, "prior of coefficients: got 'wide'"),
     "scale": ({"Intercept": "Normal(0, -1)"}, "prior of Intercept: got sigma = -1"),
+    "of groups that there are not": ({"1|g_sigma": "HalfNormal(1)"}, r"a prior for '1\|g_sigma'; expected names among"),
 }
+LINKS = {
+    "identity for counts": (
+        "poisson",
+        "identity",
+        r"'identity' for the family poisson; expected log\. Leave it out: a straight",
+    ),
+    "identity for a probability": (
+        "bernoulli",
+        "identity",
+        r"expected logit or probit or cloglog\. Leave it out: a straight",
+    ),
+    "of another family": ("gaussian", "logit", r"'logit' for the family gaussian; expected identity"),
+    "unknown": ("gamma", "sqrt", r"'sqrt' for the family gamma; expected log or inverse"),
+}
+
+
+@pytest.mark.parametrize("name", list(LINKS))
+def test_links(name):
+    family, link, message = LINKS[name]
+    with pytest.raises(cm.InputError, match=message):
+        cm.regression("y ~ x", table(), family=family, link=link)
+
+
+OPTIONS = {
+    "unknown weights": ({"weights": "ww"}, "weights: got 'ww', which is no column of the table"),
+    "misspelt weights": ({"weights": "I"}, r"Did you mean 'i'\?"),
+    "weights that are numbers": ({"weights": [1.0]}, "weights: got list; expected the name of a column"),
+    "the response as weights": ({"weights": "y"}, "weights: got the response 'y'"),
+    "negative weights": ({"weights": "my col"}, r"weights 'my col': got \d+ below 0, first -.* in row \d+"),
+    "text as weights": ({"weights": "g"}, "weights: got text in the column 'g'; expected numbers"),
+    "no weight at all": ({"weights": "nothing"}, "weights: got 0 in every row"),
+    "trials for another family": ({"trials": "i"}, "'i' as the number of trials; expected a single response"),
+    "unknown trials": ({"trials": "ii"}, "trials: got 'ii', which is no column"),
+    "one row is not rare": ({"lump_rare": 1}, "lump_rare: got 1; expected a whole number of at least 2"),
+    "a share is not a number of rows": ({"lump_rare": 0.1}, "lump_rare: got 0.1"),
+    "no level is common": (
+        {"lump_rare": 100},
+        r"lump_rare=100: got no level of column 'g' with 100 rows; the largest has",
+    ),
+    "an empty filter": ({"where": " "}, "where: got ' '; expected a comparison"),
+    "a filter that cannot be parsed": ({"where": "x >"}, "cannot be parsed"),
+    "one equality sign": ({"where": "g = 'a'"}, "Equality is =="),
+    "an unknown column in a filter": (
+        {"where": "xx > 0"},
+        r"'xx', which is no column of the table.*Did you mean 'x'\?",
+    ),
+    "text without quotes": ({"where": "g == a"}, "'a', which is no column of the table"),
+    "no condition": ({"where": "x + z"}, "a condition that is a number or text"),
+    "a number joined by and": ({"where": "x and z > 1"}, "a number or text joined by and"),
+    "an ampersand": ({"where": "(x > 0) & (z > 1)"}, "Write 'and' or 'or'"),
+    "a tilde": ({"where": "~(x > 0)"}, r"Write not \(\.\.\.\)"),
+    "text and numbers": ({"where": "g > 1"}, "text compared with numbers"),
+    "arithmetic with text in a filter": ({"where": "g + 1 > 1"}, "arithmetic with text or dates"),
+    "a call in a filter": ({"where": "open('x') > 1"}, "a call of open"),
+    "an attribute in a filter": ({"where": "x.values > 1"}, "something that is no condition"),
+    "a lambda in a filter": ({"where": "(lambda: x)() > 1"}, "a call of something"),
+    "code in a filter": ({"where": "__import__('os').system('ls') == 0"}, "a call of system"),
+    "in without a list": ({"where": "g in h"}, "'in' without a list of values"),
+    "is": ({"where": "x is None"}, r"the comparison Is|no condition"),
+    "no row passes": ({"where": "x > 1000"}, "none of 120 rows for which it holds"),
+    "a long filter": ({"where": "x > 0 and " * 2000 + "x > 0"}, "where: got"),
+    "a date that is none": (
+        {"where": "year(g) > 2000"},
+        r"term 'year\(g\)': got '.' in column 'g' \(row 0\); expected dates",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_other_options(name):
+    options, message = OPTIONS[name]
+    with pytest.raises(cm.InputError, match=message):
+        cm.regression("y ~ x + g", with_values(nothing=0.0), **options)
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        ("y ~ year(x)", r"term 'year\(x\)': got .* in column 'x' \(row 0\).*a number that is a year needs no call"),
+        ("y ~ year(x + 1)", r"year\(\.\.\.\) of something that is no column; expected year\(column\)"),
+        ("y ~ month(day)", "'day', which is no column of the table"),
+        ("y ~ weekday(x)", r"a call of weekday;.*Write dayofweek\(date\)"),
+    ],
+)
+def test_dates(formula, message):
+    with pytest.raises(cm.InputError, match=message):
+        cm.regression(formula, table())
 
 
 @pytest.mark.parametrize("name", list(PRIORS))
@@ -188,7 +364,7 @@ def test_all_rows_dropped():
 def test_many_levels():
     frame = pd.concat([table()] * 20, ignore_index=True)
     frame["name"] = [f"id{place // 2}" for place in range(len(frame))]
-    with pytest.raises(cm.InputError, match=r"1200 levels; expected at most 1000.*cm\.from_bambi"):
+    with pytest.raises(cm.InputError, match=r"1200 levels; expected at most 1000.*lump_rare=50"):
         cm.regression("y ~ name", frame)
 
 

@@ -290,7 +290,7 @@ def test_separation_is_noted():
         "each of g[b] parts rows with counts" in note
         for note in cm.regression("count ~ x + g", frame, family="poisson").notes
     )
-    assert build("bernoulli", "x + g").notes == ("the success level of outcome is 'yes'",)
+    assert build("bernoulli", "x + g").notes == ("the success level of outcome is 'yes'", "reference levels: g = a")
 
 
 def test_new_rows_are_transformed_as_the_first():

@@ -268,7 +268,9 @@ def _check_new_rows(frame: pd.DataFrame, rows: CleanRows, standard: StandardRows
             trouble = trouble_in(rows.columns[column.name], rows.row_of)
             if trouble is not None:
                 raise trouble.error(f"column {column.name!r}", rows.place_in_table)
-    for expression in expressions_in((*standard.terms.dense, *standard.terms.offsets, *standard.terms.groups.multipliers)):
+    for expression in expressions_in(
+        (*standard.terms.dense, *standard.terms.offsets, *standard.terms.groups.multipliers)
+    ):
         for values in np.asarray(expression.values(rows), float).T:
             trouble = trouble_in(values, rows.row_of)
             if trouble is not None:

@@ -15,7 +15,7 @@ from typing import Any
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.tables.dates import DatePart, sources_of, without_calls
 from coreset_mcmc.tables.families.family import TRIALS
-from coreset_mcmc.tables.formula_check import MOST_TERMS, FormulaCheck, subject_of
+from coreset_mcmc.tables.formula_check import MOST_TERMS, FormulaCheck, misplaced_bar, subject_of
 from coreset_mcmc.tables.other_languages import check_language
 from coreset_mcmc.tables.response_call import ResponseParts, response_parts
 
@@ -68,20 +68,7 @@ class Formula:
 
 def read_formula(text: Any, columns: Iterable[str]) -> Formula:
     """Parse and check a formula for a table with ``columns``."""
-    require(
-        isinstance(text, str) and bool(text.strip()),
-        "formula",
-        got=repr(text),
-        expected="text such as 'y ~ x'",
-        fix="Name the response, a tilde and the predictors.",
-    )
-    require(
-        len(text) <= LONGEST,
-        "formula",
-        got=f"{len(text)} characters",
-        expected=f"at most {LONGEST}",
-        fix="Name fewer columns, or pass a design matrix to a model of your own.",
-    )
+    _check_text(text)
     names = [str(name) for name in columns]
     subject = subject_of(text)
     check_language(text, names, subject)
@@ -131,6 +118,23 @@ def read_formula(text: Any, columns: Iterable[str]) -> Formula:
     )
 
 
+def _check_text(text: Any) -> None:
+    require(
+        isinstance(text, str) and bool(text.strip()),
+        "formula",
+        got=repr(text),
+        expected="text such as 'y ~ x'",
+        fix="Name the response, a tilde and the predictors.",
+    )
+    require(
+        len(text) <= LONGEST,
+        "formula",
+        got=f"{len(text)} characters",
+        expected=f"at most {LONGEST}",
+        fix="Name fewer columns, or pass a design matrix to a model of your own.",
+    )
+
+
 def _check_sides(of_response: list[str], of_predictors: list[str], subject: str) -> None:
     both = sorted({*of_response} & {*of_predictors})
     require(
@@ -174,6 +178,8 @@ def _parse(text: str, subject: str) -> Any:
             fix="Check parentheses and operators; names with other characters than letters, digits, dots and "
             "underscores, or that start with an underscore, go between backticks.",
         ) from error
+    if not parser.at_end() and parser.peek().lexeme == "|":
+        raise misplaced_bar(subject)
     if not parser.at_end():
         raise InputError(
             subject,

@@ -49,6 +49,16 @@ def subject_of(text: str, most: int = 80) -> str:
     return f"formula {text if len(text) <= most else text[:most] + '...'!r}"
 
 
+def misplaced_bar(subject: str) -> InputError:
+    """The error about a group term that is none."""
+    return InputError(
+        subject,
+        got="a bar outside of parentheses, or one inside of another group term",
+        expected="group terms such as (1|g) or (x|g), joined by +",
+        fix="Write y ~ x + (1|g) + (1|h).",
+    )
+
+
 class FormulaCheck:
     """Walks through the tree, and remembers what is used."""
 
@@ -57,6 +67,7 @@ class FormulaCheck:
         self.dates = {part.name: part for part in dates}
         self.used: list[str] = []
         self.groups: set[str] = set()
+        self.is_in_group = False
         self.numeric: set[str] = set()
         self.categorical: set[str] = set()
         self.stateful: set[str] = set()
@@ -102,12 +113,7 @@ class FormulaCheck:
     def operator(self, node: Any) -> int:
         kind = node.operator.kind
         if kind == "PIPE":
-            raise InputError(
-                self.subject,
-                got="a bar outside of parentheses, or one inside of another group term",
-                expected="group terms such as (1|g) or (x|g), joined by +",
-                fix="Write y ~ x + (1|g) + (1|h).",
-            )
+            raise self.bar()
         left = self.visit(node.left)
         if kind == "STAR_STAR":
             return self.power(left, getattr(node.right, "value", None))
@@ -125,7 +131,11 @@ class FormulaCheck:
 
     def group_term(self, node: Any) -> int:
         """(terms | groups), where groups are a column, or columns joined by : or /."""
+        if self.is_in_group:
+            raise self.bar()
+        self.is_in_group = True
         count = self.visit(node.left)
+        self.is_in_group = False
         used, self.used = self.used, []
         self.factor(node.right)
         self.groups |= {*self.used}
@@ -236,6 +246,9 @@ class FormulaCheck:
             )
         self.used.append(name)
         (self.categorical if as_levels else self.numeric).add(name)
+
+    def bar(self) -> InputError:
+        return misplaced_bar(self.subject)
 
     def unknown_call(self, name: str) -> InputError:
         ours = in_our_words(name)

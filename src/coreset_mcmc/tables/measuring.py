@@ -9,12 +9,22 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import Task
 from coreset_mcmc.tables.cells import without_empty_cells
-from coreset_mcmc.tables.columns import NUMBER, WHOLE, Column, check_missing, check_types, clean, plain_columns
+from coreset_mcmc.tables.columns import (
+    BOOLEAN,
+    NUMBER,
+    WHOLE,
+    Column,
+    check_missing,
+    check_types,
+    clean,
+    kind_of,
+    plain_columns,
+)
 from coreset_mcmc.tables.design import DesignTerms
 from coreset_mcmc.tables.design_source import DesignSource, StandardRows
 from coreset_mcmc.tables.first_pass import RESPONSE, FirstPass, Measured
@@ -54,6 +64,7 @@ def columns_of(
     first = rows.first(names)
     check_types(first)
     rows.choice.places(rows.first([*names, *rows.choice.columns]))
+    _check_weights(first, rows.choice.weights)
     columns = plain_columns(first, as_levels)
     if columns is not None:
         return columns, []
@@ -66,6 +77,18 @@ def columns_of(
         choice=rows.choice,
         lumping=lumping,
     )
+
+
+def _check_weights(first: pd.DataFrame, name: str | None) -> None:
+    if name is not None and len(first):
+        kind, _ = kind_of(first[name].dropna())
+        require(
+            kind in (NUMBER, BOOLEAN),
+            "weights",
+            got=f"text in the column {name!r}",
+            expected="numbers",
+            fix="Name the column that says how often a row counts.",
+        )
 
 
 def all_rows_of(rows: TableRows, columns: tuple[Column, ...]) -> Callable[[], pd.DataFrame]:
