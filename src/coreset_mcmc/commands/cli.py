@@ -80,13 +80,30 @@ def fit_command(
     ] = None,
     formula: Annotated[str | None, typer.Option("--formula", "-f", help='"y ~ x + C(group) + x:z"')] = None,
     family: Annotated[
-        str | None, typer.Option(help="gaussian (default), bernoulli, poisson, negativebinomial or t.")
+        str | None,
+        typer.Option(
+            help="gaussian (default), t, bernoulli, binomial, poisson, negativebinomial, zero_inflated_... or "
+            "hurdle_... of those two, gamma, beta, exponential, weibull, cumulative or categorical."
+        ),
+    ] = None,
+    link: Annotated[str | None, typer.Option(help="probit or cloglog for logit, inverse for the log of gamma.")] = None,
+    trials: Annotated[
+        str | None, typer.Option(help="The column of trials of a binomial response, or a number.")
     ] = None,
     prior: Annotated[
         list[str] | None, typer.Option(help='"name=Normal(0, 1)"; a term, Intercept, sigma, ... or coefficients.')
     ] = None,
     drop_missing: Annotated[
         bool | None, typer.Option("--drop-missing/--refuse-missing", help="What to do with rows that lack a value.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(help='Rows that count, e.g. "duration > 0 and year(date) >= 2020".')
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="The column that each row's log-likelihood is multiplied with.")
+    ] = None,
+    lump_rare: Annotated[
+        int | None, typer.Option(help='Levels with fewer rows than this become one, "other".', show_default=False)
     ] = None,
     coreset_size: Annotated[
         str | None, typer.Option(help='A number of rows (500, more for many parameters), or "auto".')
@@ -125,6 +142,7 @@ def fit_command(
     Ctrl-C goes on with what there is and saves it; a second one stops at once. 'coreset-mcmc resume' continues either.
 
     Example: coreset-mcmc fit flights.parquet --formula "cancelled ~ hour + distance" --family bernoulli --out run
+    Example: coreset-mcmc fit visits.csv -f "spent ~ age + (1|store)" --family gamma --where "spent > 0"
     Example: coreset-mcmc fit sales.csv -f "units ~ price*C(region)" --family poisson --prior "price=Normal(0, 1)"
     Example: coreset-mcmc fit "big/*.parquet" -f "y ~ x" --memory-limit 4GB
     Example: coreset-mcmc fit --config run/config.toml --out again
@@ -142,8 +160,8 @@ def fit_command(
         size = int(coreset_size) if coreset_size is not None and coreset_size.isdigit() else coreset_size
         _check_size_text(size)
         priors = {**asked.model.priors, **_priors(prior)}
-        asked = asked.changed("data", drop_missing=drop_missing)
-        asked = asked.changed("model", formula=formula, family=family, priors=priors)
+        asked = asked.changed("data", drop_missing=drop_missing, where=where, weights=weights, lump_rare=lump_rare)
+        asked = asked.changed("model", formula=formula, family=family, link=link, trials=trials, priors=priors)
         asked = asked.changed("coreset", size=size, kl_target=kl_target, method=method, gaussian_term=gaussian_term)
         asked = asked.changed("sampling", draws=draws, tune=tune, chains=chains, seed=seed)
         asked = asked.changed("trust", check=trust)

@@ -42,6 +42,12 @@ class DataPart:
     resumed only on the same files."""
     drop_missing: bool = False
     """Whether rows with missing values are dropped; otherwise they are refused."""
+    where: str | None = None
+    """A condition such as "duration > 0"; other rows are left out."""
+    weights: str | None = None
+    """The column with which the log-likelihood of each row is multiplied."""
+    lump_rare: int | None = None
+    """Levels of factors with fewer rows become one level, "other"."""
 
     @property
     def paths(self) -> list[str]:
@@ -66,6 +72,10 @@ class ModelPart:
 
     formula: str = ""
     family: str = "gaussian"
+    link: str | None = None
+    """Another link than that of the family."""
+    trials: str | None = None
+    """The column of trials of a binomial response, or their number, if the formula does not say it."""
     priors: dict[str, str] = field(default_factory=dict)
     """By the name of a parameter or term, e.g. ``hour = "Normal(0, 1)"``."""
 
