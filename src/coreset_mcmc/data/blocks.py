@@ -21,8 +21,8 @@ VALUES_PER_BLOCK = 2**20
 """Numbers of one row and one draw that are held at once: 8 megabytes."""
 
 
-def rows_of(data: Any, subject: str, engine: Engine | None = None) -> Rows:
-    """The user's rows, wherever they are; those in memory are checked."""
+def rows_of(data: Any, subject: str, engine: Engine | None = None, *, infinite: bool = False) -> Rows:
+    """The user's rows, wherever they are; those in memory are checked, as by :func:`to_rows`."""
     require(
         data is not None,
         subject,
@@ -30,7 +30,7 @@ def rows_of(data: Any, subject: str, engine: Engine | None = None) -> Rows:
         expected="the rows",
         fix="Pass them, or read the fit with cm.load(path, model=..., data=...).",
     )
-    return to_rows(data, engine)
+    return to_rows(data, engine, infinite=infinite)
 
 
 @dataclass(frozen=True)

@@ -44,18 +44,19 @@ def to_array_data(data: Any) -> ArrayData:
     return ArrayData(jax.tree.map(as_working_array, _checked(data)))
 
 
-def to_rows(data: Any, engine: Engine | None = None) -> Rows:
+def to_rows(data: Any, engine: Engine | None = None, *, infinite: bool = False) -> Rows:
     """The user's data as rows: arrays are checked and used as they are, sources and rows pass.
 
     Whether all numbers of a source are finite is found out in the first pass over it
-    (:class:`~coreset_mcmc.data.finite.NotFinite`); that they are numbers is checked here.
+    (:class:`~coreset_mcmc.data.finite.NotFinite`); that they are numbers is checked here. ``infinite`` allows infinite
+    values, such as bounds that are none.
     """
     if isinstance(data, Rows):
         return data if engine is None else Rows(data.source, engine, data.layout)
     if isinstance(data, Source):
         _ = data.schema
         return Rows(data, engine)
-    return Rows(ArraySource(jax.tree.map(_known_to_jax, _checked(data))), engine)
+    return Rows(ArraySource(jax.tree.map(_known_to_jax, _checked(data, infinite))), engine)
 
 
 def _known_to_jax(array: np.ndarray) -> np.ndarray:
@@ -66,8 +67,8 @@ def _known_to_jax(array: np.ndarray) -> np.ndarray:
     return array.astype(kind, copy=False)
 
 
-def _checked(data: Any) -> Batch:
-    """Arrays of finite numbers with a common leading axis, not copied."""
+def _checked(data: Any, infinite: bool = False) -> Batch:
+    """Arrays of finite numbers, unless infinite ones are allowed, with a common leading axis, not copied."""
     batch = to_batch(data)
     leaves = jax.tree_util.tree_leaves_with_path(batch)
     require(
@@ -94,7 +95,7 @@ def _checked(data: Any) -> Batch:
         expected="at least one row",
         fix="Check the filter that produced the data.",
     )
-    check_in_memory(ArraySource(batch))
+    check_in_memory(ArraySource(batch), infinite)
     return batch
 
 

@@ -21,20 +21,24 @@ NONE = np.iinfo(np.int64).max
 class NotFinite(Program):
     """For each array, (A, 2): how many rows hold NaN or infinite values, and the number of the first of them."""
 
+    infinite: bool = False
+    """Whether infinite values are allowed: then those with NaN alone are counted."""
+
     def on_leaf(self, leaf: Leaf, arguments: Any) -> np.ndarray:
-        return np.array([_found(array, leaf.start) for array in jax.tree.leaves(leaf.batch)], np.int64)
+        found = [_found(array, leaf.start, self.infinite) for array in jax.tree.leaves(leaf.batch)]
+        return np.array(found, np.int64)
 
     def merge(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.stack([one[:, 0] + other[:, 0], np.minimum(one[:, 1], other[:, 1])], axis=1)
 
 
-def _found(array: np.ndarray, start: int) -> tuple[int, int]:
+def _found(array: np.ndarray, start: int, infinite: bool) -> tuple[int, int]:
     if not np.issubdtype(array.dtype, np.floating):
         return 0, NONE
-    is_finite = np.isfinite(array)
-    if is_finite.all():
+    is_good = ~np.isnan(array) if infinite else np.isfinite(array)
+    if is_good.all():
         return 0, NONE
-    bad = np.flatnonzero(~is_finite.reshape(len(array), -1).all(axis=1))
+    bad = np.flatnonzero(~is_good.reshape(len(array), -1).all(axis=1))
     return bad.size, start + int(bad[0])
 
 
@@ -51,9 +55,9 @@ def check_finite(found: np.ndarray, source: Source) -> None:
             )
 
 
-def check_in_memory(source: Source) -> None:
-    """Count and refuse at once, a leaf at a time."""
-    program, layout = NotFinite(), source.layout
+def check_in_memory(source: Source, infinite: bool = False) -> None:
+    """Count and refuse at once, a leaf at a time; infinite values may be allowed."""
+    program, layout = NotFinite(infinite), source.layout
     total: np.ndarray | None = None
     for leaf in source.leaves(layout, range(layout.num_leaves)):
         found = program.on_leaf(leaf, ())

@@ -39,9 +39,9 @@ class _Suits(Program):
         return other if one is None else one
 
 
-def checks_of_values(check_data: Callable[[Batch], None] | None) -> list[Task]:
-    """Whether all numbers are finite, and whether the model can use them."""
-    return [Task(NotFinite())] + ([] if check_data is None else [Task(_Suits(check_data))])
+def checks_of_values(check_data: Callable[[Batch], None] | None, infinite: bool = False) -> list[Task]:
+    """Whether all numbers are finite, or at least numbers, and whether the model can use them."""
+    return [Task(NotFinite(infinite))] + ([] if check_data is None else [Task(_Suits(check_data))])
 
 
 def raise_on_values(source: Source, found: list[Any]) -> None:

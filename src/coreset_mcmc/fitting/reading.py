@@ -16,6 +16,7 @@ from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.with_data import bound, check_columns
+from coreset_mcmc.posterior.derivatives import without_missing_derivatives
 from coreset_mcmc.posterior.problem import check_model, starting_positions
 
 
@@ -47,7 +48,8 @@ def read(request: Request) -> Reading:
     """Convert, bind and check; the method is the user's or the default, which trains with the user's kernel."""
     method = request.method or DEFAULT_METHOD(kernel=request.kernel)
     keys = Keys(*jax.random.split(jax.random.key(request.random_seed, impl="threefry2x32"), 4))
-    rows = to_rows(source_from_dask(request.data) if is_dask_frame(request.data) else request.data, request.engine)
+    data = source_from_dask(request.data) if is_dask_frame(request.data) else request.data
+    rows = to_rows(data, request.engine, infinite=request.model.infinite)
     batch = rows.source.whole()
     rows.every_row_counts = isinstance(request.checkpoint, Checkpoint) and request.checkpoint.every_row
     check_columns(request.model, rows)
@@ -55,4 +57,5 @@ def read(request: Request) -> Reading:
     num_starts = max(request.chains, method.num_chains)
     positions = starting_positions(model, keys.start, num_starts, request.initvals)
     check_model(model, rows, positions)
+    model = without_missing_derivatives(model, rows, positions)
     return Reading(model, batch, rows, positions, keys, method)

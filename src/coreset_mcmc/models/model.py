@@ -89,6 +89,8 @@ class Model:
         observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
             ``batch -> {name: (B, ...)}``.
         data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
+        infinite: whether data may hold infinite values, such as bounds of rows that are not censored. Their rows must
+            have finite log-likelihoods all the same.
         fixed_data: why rows of a scan cannot take the place of ``data``, in words; empty if they can.
         bind: ``batch -> Model``, for a model whose parameters are known only once the data are.
         compiled: the same densities, each up to a constant, and nothing else: what compiled steps see instead. Models
@@ -115,6 +117,7 @@ class Model:
     new_rows: Callable[[Any], Any] | None = None
     observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
     data: Any = None
+    infinite: bool = False
     fixed_data: str = ""
     bind: Callable[[Batch], Model] | None = None
     compiled: Model | None = None

@@ -14,6 +14,7 @@ from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
+from coreset_mcmc.data.finite import check_in_memory
 from coreset_mcmc.data.inside import DataSource
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
@@ -184,9 +185,11 @@ def _check_start_values(model: Model, rows: Rows, positions: Position) -> None:
     )
     tasks = [Task(SumOver(_BadRows(model_in_programs)), (starts,))]
     if rows.source.whole() is None:
-        tasks += checks_of_values(model.check_data)
+        tasks += checks_of_values(model.check_data, model.infinite)
     count, *found = rows.scan(tasks, "first look at the rows")
     raise_on_values(rows.source, found)
+    if int(count) and model.infinite and rows.source.whole() is not None:
+        check_in_memory(rows.source)
     require(
         int(count) == 0,
         "log_likelihood at the initial position",

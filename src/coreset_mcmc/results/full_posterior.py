@@ -63,7 +63,7 @@ def reweighted(
     progressbar: bool = False,
 ) -> FullDraws:
     """See :meth:`coreset_mcmc.Fit.reweight`."""
-    rows = rows_of(data, "reweight")
+    rows = rows_of(data, "reweight", infinite=model.infinite)
     kept = thinned(positions, draws)
     count = num_positions(kept)
     require_count("draws", count, at_least=25, fix="Pareto smoothing fits a tail to the largest fifth of them.")
@@ -106,7 +106,7 @@ def exact_draws(
     """See :meth:`coreset_mcmc.Fit.exact`."""
     for name, value, least in (("draws", draws, 1), ("tune", tune, 0), ("chains", chains, 1)):
         require_count(name, value, at_least=least, fix="Leave it out for the default.")
-    rows = rows_of(data, "exact")
+    rows = rows_of(data, "exact", infinite=model.infinite)
     every = thinned(positions, None)
     check_continuous("of Fit.exact", jax.tree.map(jnp.asarray, first_position(every)))
     flat = flattened(jax.tree.map(jnp.asarray, every))

@@ -51,7 +51,7 @@ def loo(
 ) -> ELPDData:
     """See :meth:`coreset_mcmc.Fit.loo`."""
     place = None if to is None else check_place(to)
-    rows = rows_of(data, "loo")
+    rows = rows_of(data, "loo", infinite=model.infinite)
     kept = thinned(positions, draws)
     count = num_positions(kept)
     require(

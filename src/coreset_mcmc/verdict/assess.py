@@ -138,7 +138,7 @@ class PassOverRows(NamedTuple):
 
 
 def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int) -> PassOverRows:
-    rows = rows_of(fit.own_rows, "trust")
+    rows = rows_of(fit.own_rows, "trust", infinite=model.infinite)
     kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // rows.size, FEWEST_WITH_MANY_ROWS)))
     count = num_positions(kept)
     coreset = fit.coreset

@@ -14,6 +14,7 @@ import numpy as np
 
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.types import Batch
+from coreset_mcmc.interop.infinite import with_finite_slopes
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.numpyro.arguments import arguments_of, innermost
 from coreset_mcmc.interop.numpyro.bound import BoundModel
@@ -68,7 +69,14 @@ def from_numpyro(
         model, dict(static or {}), plate, dict(factors or {}), dict(dims or {}), dict(coords or {}), title
     )
     return Model(
-        _needs_data, _needs_data, bind=adapter.bind, data=data, coords=coords, name=title, identity=adapter.identity
+        _needs_data,
+        _needs_data,
+        bind=adapter.bind,
+        data=data,
+        infinite=True,
+        coords=coords,
+        name=title,
+        identity=adapter.identity,
     )
 
 
@@ -118,7 +126,7 @@ class _Adapter:
         found = replace(found, deterministics=try_out(found, rows))
         return Model(
             found.log_prior,
-            found.log_likelihood,
+            with_finite_slopes(found.log_likelihood, found.initial_position(jax.random.key(0)), rows),
             initial_position=found.initial_position,
             constrain=found.constrain,
             unconstrain=found.unconstrain,
@@ -127,6 +135,7 @@ class _Adapter:
             dims={**structure.dims, **self.dims},
             coords=self.coords,
             data=batch,
+            infinite=True,
             name=self.name,
             identity=self.identity,
         )

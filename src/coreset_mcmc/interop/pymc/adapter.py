@@ -20,6 +20,7 @@ import numpy as np
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
+from coreset_mcmc.interop.infinite import with_finite_slopes
 from coreset_mcmc.interop.pymc.jax_functions import to_jax
 from coreset_mcmc.interop.pymc.refusals import advice_on_sizes, check_kind, check_no_row_latents, names_of
 from coreset_mcmc.interop.pymc.row_graph import RowGraph
@@ -51,7 +52,7 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
     position = {key: np.asarray(value) for key, value in model.initial_point(0).items()}
     order = [value.name for value in model.value_vars]
     log_prior = _prior(model, terms, order)
-    log_likelihood = graph.log_likelihood(order)
+    log_likelihood = with_finite_slopes(graph.log_likelihood(order), position, graph.data)
     shown, constrain = _constrain(model, order, graph)
     subject = f"PyMC model {name or model.name or ', '.join(names_of(terms.row_terms))!r}"
     check_rows_are_independent(
@@ -74,6 +75,7 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
         predictive=graph.predictive(order) if any(term in model.observed_RVs for term in terms.row_terms) else None,
         observed=graph.observed,
         data=graph.data,
+        infinite=True,
         fixed_data=_without_names(graph),
         identity=_identity(model, graph),
         name=name or model.name or "pymc",

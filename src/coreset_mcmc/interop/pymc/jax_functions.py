@@ -16,21 +16,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.interop.pymc.branches import with_limited_branches
+from coreset_mcmc.interop.pymc.conversions import convert
 from coreset_mcmc.interop.pymc.graph import rebuilt
 from coreset_mcmc.interop.pymc.row_sources import Variable, value_held
 
 
-def backend() -> Any:
-    """PyTensor's dispatcher to JAX, imported without changing the precision of the process."""
+def backend() -> tuple[Any, Any]:
+    """PyTensor's dispatchers of operations and values to JAX, imported without changing the precision of the process."""
     with ThreadPoolExecutor(1) as other_thread:  # scopes of precision belong to a thread: this one sees the global
         before = other_thread.submit(lambda: jax.config.read("jax_enable_x64")).result()
-    from pytensor.link.jax.dispatch import jax_funcify
+    from pytensor.link.jax.dispatch.basic import jax_funcify, jax_typify
 
     with ThreadPoolExecutor(1) as other_thread:
         after = other_thread.submit(lambda: jax.config.read("jax_enable_x64")).result()
     if after != before:
         jax.config.update("jax_enable_x64", before)
-    return jax_funcify
+    return jax_funcify, jax_typify
 
 
 def to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Callable[..., list[jax.Array]]:
@@ -41,14 +43,15 @@ def to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Callable[
     """
     from pytensor.compile.mode import get_mode
     from pytensor.graph.fg import FunctionGraph
+    from pytensor.link.utils import fgraph_to_python
 
-    jax_funcify = backend()
-    graph = FunctionGraph(inputs=list(inputs), outputs=freeze_shared(outputs), clone=True)
+    jax_funcify, jax_typify = backend()
+    graph = FunctionGraph(inputs=list(inputs), outputs=with_limited_branches(freeze_shared(outputs)), clone=True)
     with warnings.catch_warnings(), jax.ensure_compile_time_eval():  # constants stay numbers, even while tracing
         warnings.simplefilter("ignore")  # about assertions, which JAX cannot raise
-        get_mode("JAX").including("local_check_parameter_to_ninf_switch").optimizer.rewrite(graph)
+        get_mode("JAX").including("local_check_parameter_to_ninf_switch").excluding("fusion").optimizer.rewrite(graph)
         try:
-            function = jax_funcify(graph)
+            function = fgraph_to_python(graph, convert(jax_funcify), type_conversion_fn=jax_typify)
         except NotImplementedError as error:
             raise InputError(
                 "PyMC model",
