@@ -13,6 +13,7 @@ import pytest
 
 import coreset_mcmc as cm
 from tests.helpers.pymc_totals import assert_totals_agree, positions_of
+from tests.interop.test_bambi_recipe import weighted_by_potential
 
 bmb = pytest.importorskip("bambi", reason="needs Bambi: pip install coreset-mcmc[bambi]")
 from coreset_mcmc_benchmarks.interop.models.bambi_gallery import MODELS  # noqa: E402
@@ -137,12 +138,11 @@ def test_coreset_posterior_is_the_known_one(fitted):
 
 @pytest.mark.full
 def test_recipe_for_bambi_has_the_posterior_of_the_coreset(fitted):
-    """The recipe of docs/bring_your_model.md: weights in the response, priors of the full model, no centring."""
+    """The recipe of docs/bring_your_model.md: weights as a potential, priors of the full model, no centring."""
     model, fit = fitted
     rows = fit.coreset.to_frame(model.data)
-    weighted = bmb.Model("weighted(y, weight) ~ x", rows, priors=PRIORS, center_predictors=False)
-    weighted.build()
-    theirs = weighted.backend.model.compile_logp(mode="FAST_COMPILE")
+    small = bmb.Model("y ~ x", rows, priors=PRIORS, center_predictors=False)
+    theirs = weighted_by_potential(small, rows["weight"].to_numpy()).compile_logp(mode="FAST_COMPILE")
     ours = fit.model
     batch = {key: jnp.asarray(value) for key, value in fit.coreset.columns.items()}
     for position in positions_of(ours):

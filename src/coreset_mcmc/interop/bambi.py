@@ -20,6 +20,7 @@ import numpy as np
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
+from coreset_mcmc.interop.bambi_refusals import check_start, check_weights
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.pymc.adapter import from_pymc
 from coreset_mcmc.models.model import Model
@@ -53,8 +54,10 @@ def from_bambi(model: Any, *, name: str | None = None) -> Model:
         expected="a bambi.Model",
         fix="Pass bmb.Model(formula, data); a PyMC model goes through cm.from_pymc.",
     )
+    check_weights(model)
     if not model.built:
         model.build()
+    check_start(model)
     through_pymc = from_pymc(model.backend.model, name=name or str(model.formula.main))
     intercepts = _centred_intercepts(model)
     inner = through_pymc.constrain

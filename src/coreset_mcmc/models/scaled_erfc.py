@@ -66,7 +66,8 @@ def _coefficients(order: int) -> tuple[float, ...]:
         x = CENTRE * (1.0 + place) / (1.0 - place)
         return _integral(order, x)
 
-    return tuple(np.polynomial.chebyshev.chebinterpolate(scaled, NUM_TERMS - 1).tolist())
+    places = np.polynomial.chebyshev.chebpts1(NUM_TERMS)
+    return tuple(np.polynomial.chebyshev.chebfit(places, scaled(places), NUM_TERMS - 1).tolist())
 
 
 def _integral(order: int, x: np.ndarray) -> np.ndarray:
@@ -78,7 +79,8 @@ def _integral(order: int, x: np.ndarray) -> np.ndarray:
     share = (half * weights).ravel()
     scale = 1.0 / (1.0 + x[:, None])
     log_integrand = -((s * scale) ** 2) - 2.0 * s * x[:, None] * scale
-    return (-2.0) ** order * 2.0 / np.sqrt(np.pi) * (np.exp(log_integrand) * s**order) @ share
+    integral: np.ndarray = (np.exp(log_integrand) * s**order) @ share * (-2.0) ** order * 2.0 / np.sqrt(np.pi)
+    return integral
 
 
 def _polynomial(order: int, x: jax.Array) -> jax.Array:

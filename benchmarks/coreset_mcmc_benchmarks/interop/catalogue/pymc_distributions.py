@@ -100,7 +100,8 @@ def vectors(rng: np.random.Generator, size: int) -> np.ndarray:
 def zero_sums(rng: np.random.Generator, size: int) -> np.ndarray:
     """Three numbers in each row that add up to zero."""
     drawn = vectors(rng, size)
-    return drawn - drawn.mean(axis=1, keepdims=True)
+    centred: np.ndarray = drawn - drawn.mean(axis=1, keepdims=True)
+    return centred
 
 
 def compositions(rng: np.random.Generator, size: int) -> np.ndarray:

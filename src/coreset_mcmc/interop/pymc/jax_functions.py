@@ -23,7 +23,7 @@ from coreset_mcmc.interop.pymc.row_sources import Variable, value_held
 
 
 def backend() -> tuple[Any, Any]:
-    """PyTensor's dispatchers of operations and values to JAX, imported without changing the precision of the process."""
+    """PyTensor's dispatchers of operations and values to JAX, imported without changing the process's precision."""
     with ThreadPoolExecutor(1) as other_thread:  # scopes of precision belong to a thread: this one sees the global
         before = other_thread.submit(lambda: jax.config.read("jax_enable_x64")).result()
     from pytensor.link.jax.dispatch.basic import jax_funcify, jax_typify
