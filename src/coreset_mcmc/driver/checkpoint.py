@@ -8,6 +8,7 @@ moment leaves one complete checkpoint.
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,13 +61,30 @@ def save(path: Path | str, snapshot: Snapshot) -> None:
     write_whole(path, write)
 
 
+def check_sizes(path: Path | str) -> None:
+    """Refuse an archive whose arrays claim more than it holds, before memory is set aside for them."""
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                version = np.lib.format.read_magic(file)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, _, kind = read(file)
+                if math.prod(shape) * kind.itemsize > Path(path).stat().st_size:
+                    raise ValueError(f"{member.filename} claims the shape {shape}")
+
+
 def load(path: Path | str, *, expected_fingerprint: str) -> Snapshot:
     """Read a checkpoint; refuse another configuration."""
     try:
+        check_sizes(path)
         with np.load(path, allow_pickle=False) as archive:
             header = json.loads(archive[HEADER].tobytes())
             arrays = {name: archive[name] for name in archive.files if name != HEADER}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        places = {name: (name.split("/")[0], int(name.split("/")[1])) for name in arrays}
+        header["fingerprint"]
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever libraries say about a file that is damaged
         raise CheckpointError(
             f"checkpoint {path}: got an unreadable file ({error}); expected one that this package wrote. "
             "Delete it to start over."
@@ -82,6 +100,6 @@ def load(path: Path | str, *, expected_fingerprint: str) -> Snapshot:
             "iterations or draws may grow. Use another path, or delete the file to start over."
         )
     trees: dict[str, list[np.ndarray]] = {}
-    for name in sorted(arrays, key=lambda name: (name.split("/")[0], int(name.split("/")[1]))):
-        trees.setdefault(name.split("/")[0], []).append(arrays[name])
+    for name, (tree, _) in sorted(places.items(), key=lambda item: item[1]):
+        trees.setdefault(tree, []).append(arrays[name])
     return Snapshot(header, trees)

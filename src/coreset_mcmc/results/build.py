@@ -29,7 +29,11 @@ from coreset_mcmc.results.tree import (
     statistics_of,
     training_group,
     tree_of_draws,
+    unreadable,
 )
+
+STAGES = ("pilot", "training", "sampling", "check")
+"""Whose cost a file holds."""
 
 
 def build_fit(
@@ -83,19 +87,31 @@ def load(path: Path | str, *, model: Model | None = None, data: Any = None) -> F
     if model is not None:
         data = model.data if data is None else data
         model = bound(model, data)
-    settings = {
-        name: number(value) if name in header["numbers"] else value for name, value in header["settings"].items()
-    }
-    skeleton = header["position"]
-    costs: dict[str, Any] = {stage: record(Cost, cost) for stage, cost in header["costs"].items()}
+    try:
+        told = _told_by(header)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise unreadable(path, error) from error
+    names = told.pop("position_names")
     return Fit(
         tree,
-        law=Law(header["law"]),
-        kl_estimate=number(header["kl_estimate"]),
-        **costs,
-        settings=settings,
-        position_names=names_of_start(model) if skeleton is None else names_from(skeleton),
+        **told,
+        position_names=names_of_start(model) if names is None else names,
         model=model,
         data=data,
         recipe=None,
     )
+
+
+def _told_by(header: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a fit that its file holds in words; names are None if they are those of the model's start."""
+    skeleton = header["position"]
+    costs = {stage: record(Cost, header["costs"][stage]) for stage in STAGES}
+    return {
+        **costs,
+        "law": Law(header["law"]),
+        "kl_estimate": number(header["kl_estimate"]),
+        "settings": {
+            name: number(value) if name in header["numbers"] else value for name, value in header["settings"].items()
+        },
+        "position_names": None if skeleton is None else names_from(skeleton),
+    }

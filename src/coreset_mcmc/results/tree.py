@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import h5py
 import numpy as np
 import xarray
 
@@ -149,13 +150,22 @@ def write_tree(tree: xarray.DataTree, path: Path | str) -> Path:
 def read_tree(path: Path | str) -> tuple[xarray.DataTree, dict[str, Any]]:
     """The tree, and what its attribute holds."""
     try:
+        if Path(path).is_file() and not h5py.is_hdf5(path):
+            raise ValueError("no file in HDF5")
         with xarray.open_datatree(path, engine=ENGINE) as opened:
             tree = opened.load()
         return tree, json.loads(tree.attrs[ATTRIBUTE])
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            f"load({str(path)!r})",
-            got=f"{type(error).__name__}: {error}",
-            expected="a file that Fit.save wrote",
-            fix="Check the path.",
-        ) from error
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever libraries say about a file that is damaged
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path | str, error: Exception) -> InputError:
+    """What is told about a file that is none of ours, or damaged."""
+    return InputError(
+        f"load({str(path)!r})",
+        got=f"{type(error).__name__}: {error}",
+        expected="a file that Fit.save wrote",
+        fix="Check the path.",
+    )
