@@ -25,18 +25,19 @@ BROKEN = "tripled"
 """The twin that must fail: weights times three, intervals too short by a factor of 1.7."""
 
 
-def fitted(made: Simulated, size: int, seed: int, *, broken: bool) -> cm.Fit:
-    """A fit by default settings but for sizes; the broken twin samples with wrong weights."""
-    options: dict[str, Any] = {
-        "draws": DRAWS, "chains": CHAINS, "random_seed": seed, "progressbar": False,
-    }  # fmt: skip
+def fitted(made: Simulated, seed: int, **options: Any) -> cm.Fit:
+    """A fit by default settings but for the number of draws and what is given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        fit = cm.fit(made.model, made.data, coreset_size=size, **options)
-        if not broken:
-            return fit
-        given = cm.selection.Given(fit.coreset.indices, 3.0 * fit.coreset.weights)
-        return cm.fit(made.model, made.data, selection=given, method=cm.Uniform(), **options)
+        return cm.fit(
+            made.model, made.data, draws=DRAWS, chains=CHAINS, random_seed=seed, progressbar=False, **options
+        )  # fmt: skip
+
+
+def tripled(fit: cm.Fit, made: Simulated, seed: int) -> cm.Fit:
+    """The broken twin samples with wrong weights."""
+    given = cm.selection.Given(fit.coreset.indices, 3.0 * fit.coreset.weights)
+    return fitted(made, seed, selection=given, method=cm.Uniform())
 
 
 def ranks_of(fit: cm.Fit, truth: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, int]:
@@ -56,7 +57,8 @@ def replication(calibrated: Calibrated, seed: int, *, broken: bool) -> dict[str,
     """Simulate, fit, rank."""
     rng = np.random.default_rng(seed)
     made = calibrated.simulate(rng)
-    return ranks_of(fitted(made, calibrated.size, seed, broken=broken), made.truth, rng)
+    fit = fitted(made, seed, coreset_size=calibrated.size)
+    return ranks_of(tripled(fit, made, seed) if broken else fit, made.truth, rng)
 
 
 def uniformity(ranks: np.ndarray) -> float:
