@@ -30,7 +30,8 @@ from coreset_mcmc.methods.law import Law
 from coreset_mcmc.results.build import STAGES
 from coreset_mcmc.results.tree import ATTRIBUTE, write_tree
 from coreset_mcmc.tables.formula import read_formula
-from coreset_mcmc.tables.priors import read_prior
+from coreset_mcmc.tables.priors import KINDS, read_prior
+from coreset_mcmc.tables.row_filter import read_filter
 
 COLUMNS = ("y", "x", "g", "a b", "log")
 FORBIDDEN = (
@@ -87,11 +88,16 @@ def formula(content: bytes) -> None:
 
 
 def prior(content: bytes) -> None:
-    """A prior in words, of a coefficient and of a scale."""
+    """A prior in words, for every support that a parameter can have."""
     text = content.decode("utf-8", "replace")
-    for for_positive in (False, True):
+    for support in sorted({kind.support for kind in KINDS.values()}):
         with suppress(InputError):
-            read_prior(text, "a prior", for_positive=for_positive)
+            read_prior(text, "a prior", support)
+
+
+def row_filter(content: bytes) -> None:
+    """A condition on rows."""
+    read_filter(content.decode("utf-8", "replace"), COLUMNS)
 
 
 def config(content: bytes) -> None:
@@ -116,7 +122,7 @@ def run(content: bytes) -> None:
 
 
 READERS: dict[str, Reader] = {
-    "formula": formula, "prior": prior, "config": config, "checkpoint": checkpoint, "run": run,
+    "formula": formula, "prior": prior, "filter": row_filter, "config": config, "checkpoint": checkpoint, "run": run,
 }  # fmt: skip
 
 
@@ -146,6 +152,9 @@ def examples(name: str) -> list[bytes]:
     if name == "prior":
         texts = ["Normal(0, 1)", "StudentT(nu=3, mu=0, sigma=2.5)", "HalfCauchy(1e3)", "Flat", "Normal(10**10**9, 1)",
                  "__import__('os').system('x')", "Normal(-1, -1)", "Gamma(alpha=2, beta=0.1)"]  # fmt: skip
+        return [text.encode() for text in texts]
+    if name == "filter":
+        texts = ["x > 0", "x in [1, 2] and not g == 'a'", "`a b` != 'c' or y <= -1.5", "x.__class__", "x > " + "(" * 60]
         return [text.encode() for text in texts]
     if name == "config":
         whole = '[data]\npath = "a.parquet"\n[model]\nformula = "y ~ x"\n[sampling]\ndraws = 10\nseed = 1\n'

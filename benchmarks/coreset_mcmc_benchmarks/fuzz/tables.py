@@ -18,6 +18,7 @@ import pandas as pd
 from hypothesis import strategies
 
 from coreset_mcmc.commands.terminal import EXIT_INTERRUPTED, EXIT_RUN_ERROR, EXIT_USER_ERROR, EXIT_VERDICT
+from coreset_mcmc.tables.families import FAMILIES
 from coreset_mcmc_benchmarks.faults.runs import Ended, call
 
 ROWS = 16
@@ -58,6 +59,7 @@ TERMS = [
     "x", "z", "y", "`a b`", "np.log(x)", "C(z)", "bs(x, df=4)", "x:z", "1", "0", "(1|z)", "scale(x)", "I(x**2)",
     "poly(x, 2)", "offset(x)", "nothing",
 ]  # fmt: skip
+FILTERS = ["x > 0", "x == y", "z in [1, 2]", "x >", "__import__('os')", "not x", "x > 1e9", "`a b` != 'a'"]
 PRIORS = [
     "x=Normal(0, 1)", "sigma=HalfCauchy(1)", "coefficients=Flat", "x=Normal(0, -1)", "y=What(1)", "x",
     "Intercept=Normal(1e400, 1)",
@@ -70,9 +72,9 @@ def formulas(draw: Any) -> str:
     if draw(strategies.integers(0, 9)) == 0:
         return str(draw(strategies.text("yxz~+*:()`[]{}'\".0123np,-/ ", max_size=30)))
     terms = draw(strategies.lists(strategies.sampled_from(TERMS), min_size=1, max_size=3))
-    return f"{draw(strategies.sampled_from(['y', 'y', 'y', 'x', 'np.log(y)', 'y > 0', '`a b`']))} ~ " + draw(
-        strategies.sampled_from([" + ", " * ", " - ", " : "])
-    ).join(terms)
+    response: str = draw(strategies.sampled_from(["y", "y", "y", "x", "np.log(y)", "y > 0", "`a b`"]))
+    between: str = draw(strategies.sampled_from([" + ", " * ", " - ", " : "]))
+    return f"{response} ~ {between.join(terms)}"
 
 
 @strategies.composite
@@ -80,12 +82,14 @@ def cases(draw: Any) -> Case:
     """A table of a few columns and a command line."""
     names = ["y", "x", *draw(strategies.lists(strategies.sampled_from(NAMES[2:]), max_size=2, unique=True))]
     table = {name: draw(columns()) for name in names}
-    family = draw(strategies.sampled_from(["gaussian", "bernoulli", "poisson", "t", "negativebinomial", "magic"]))
+    family = draw(strategies.sampled_from([*FAMILIES, "magic"]))
     arguments = ["-f", draw(formulas()), "--family", family]
     if draw(strategies.integers(0, 3)) == 0:
         arguments += ["--prior", draw(strategies.sampled_from(PRIORS))]
     if draw(strategies.integers(0, 5)) == 0:
         arguments += ["--coreset-size", draw(strategies.sampled_from(["1", "8", "0", "-3", "auto", "100000", "x"]))]
+    if draw(strategies.integers(0, 3)) == 0:
+        arguments += ["--where", draw(strategies.sampled_from(FILTERS))]
     if draw(strategies.booleans()):
         arguments += ["--drop-missing"]
     return Case(table, arguments, draw(strategies.sampled_from([".csv", ".parquet"])))
