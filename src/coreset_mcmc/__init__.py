@@ -6,6 +6,7 @@ data to draws; the modules below hold the parts that can be exchanged.
 
 from importlib.metadata import version
 
+from coreset_mcmc.core import quiet_compiler  # noqa: F401 # isort: skip - before anything that imports JAX
 from coreset_mcmc import extend, kernels, models
 from coreset_mcmc.core.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.data import selection

@@ -8,9 +8,9 @@ import time
 import pytest
 from rich.console import Console
 
-from coreset_mcmc.core.watching import tell, watched_by
-from coreset_mcmc.driver import progress
-from coreset_mcmc.driver.progress import ProgressBar, show_passes
+from coreset_mcmc.core.watching import tell, tell_bytes, watched_by
+from coreset_mcmc.driver import log_lines, progress
+from coreset_mcmc.driver.progress import ProgressBar, labelled, show_passes
 
 
 class Clock:
@@ -116,7 +116,7 @@ def test_an_error_takes_the_bar_away(monkeypatch):
     assert console.file.getvalue() == before
 
 
-def test_a_run_tells_of_its_passes_in_its_own_bar(monkeypatch, capsys):
+def test_a_run_tells_of_its_passes_in_its_own_bar(monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     told = []
     monkeypatch.setattr(ProgressBar, "tell", lambda self, note: told.append(note))
@@ -124,4 +124,78 @@ def test_a_run_tells_of_its_passes_in_its_own_bar(monkeypatch, capsys):
         tell("deciding", 0, 4_000)
         tell("deciding", 1_000, 4_000)
     assert told[-1] == "deciding: 25% of the rows"
-    assert "exact draws" in capsys.readouterr().out
+
+
+def log(monkeypatch):
+    """A console that is no terminal, and the one that everybody uses."""
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    monkeypatch.setattr(progress.rich, "get_console", lambda: console)
+    return console
+
+
+def test_a_run_has_lines_in_a_log(clock, monkeypatch):
+    """At most one in ten seconds, with the time left by the rate so far."""
+    console = log(monkeypatch)
+    with labelled("half the rows: "), ProgressBar("training", 100, enabled=True) as bar:
+        for step in range(1, 51):
+            clock.now += 0.5
+            bar.update(step, "KL 0.1")
+        bar.finish(50, "converged")
+    assert console.file.getvalue().splitlines() == [
+        "half the rows: training: 20 of 100 steps, 10 s, 40 s left (KL 0.1)",
+        "half the rows: training: 40 of 100 steps, 20 s, 30 s left (KL 0.1)",
+    ]
+
+
+def test_steps_of_a_checkpoint_do_not_count_as_fast(clock, monkeypatch):
+    console = log(monkeypatch)
+    with ProgressBar("sampling", 1_000, enabled=True) as bar:
+        bar.update(900, "")
+        clock.now += 20.0
+        bar.update(910, "found")
+    assert console.file.getvalue() == "sampling: 910 of 1,000 steps, 20 s, 180 s left (found)\n"
+
+
+def test_one_line_in_ten_seconds_whatever_it_is_about(clock, monkeypatch):
+    console = log(monkeypatch)
+    with show_passes(True, console):
+        pass_over_rows(clock, 30.0, num_parts=30)
+        with ProgressBar("training", 10, enabled=True) as bar:
+            clock.now += 9.0
+            bar.update(5, "")
+            clock.now += 2.0
+            bar.update(6, "")
+    assert [line.partition(":")[0] for line in console.file.getvalue().splitlines()] == ["checking"] * 3 + ["training"]
+
+
+def test_a_step_that_takes_long_is_not_silent(monkeypatch):
+    """Nobody reports anything; a line comes all the same."""
+    monkeypatch.setattr(log_lines, "BETWEEN_LINES", 0.05)
+    console = log(monkeypatch)
+    with ProgressBar("training", 10, enabled=True):
+        time.sleep(0.4)
+    assert "training: 0 of 10 steps" in console.file.getvalue()
+
+
+def test_a_bar_that_stands_still_shows_that_time_goes_on(monkeypatch):
+    console = terminal()
+    monkeypatch.setattr(progress.rich, "get_console", lambda: console)
+    with ProgressBar("training", 10, enabled=True) as bar:
+        bar.update(1, "passing")
+        time.sleep(1.3)
+    assert "0 s" in console.file.getvalue()
+    assert "1 s" in console.file.getvalue()
+
+
+def test_bytes_are_told_in_their_own_unit(clock):
+    console = Console(file=io.StringIO(), width=200, force_terminal=False)
+    with show_passes(True, console):
+        for done in range(0, 2_600_000_000, 100_000_000):
+            clock.now += 1.0
+            tell_bytes("reading big.csv", done, 2_500_000_000)
+    assert console.file.getvalue().splitlines()[0] == "reading big.csv: 1,000 of 2,500 MB, 100/s, 15 s left"
+
+
+def test_nothing_but_lines_in_a_notebook():
+    console = Console(file=io.StringIO(), force_jupyter=True)
+    assert not log_lines.has_bars(console)

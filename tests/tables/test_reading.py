@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import coreset_mcmc as cm
+from coreset_mcmc.core.watching import watched_by
 from coreset_mcmc.tables import column_names, digest
 
 FRAME = pd.DataFrame(
@@ -165,10 +166,10 @@ def test_cut_off_files(tmp_path, suffix):
 def test_no_such_file_and_folders(tmp_path):
     with pytest.raises(cm.InputError, match="no such file"):
         cm.read_table(tmp_path / "none.csv")
-    with pytest.raises(cm.InputError, match="a folder without Parquet files"):
+    with pytest.raises(cm.InputError, match="a folder without tables"):
         cm.read_table(tmp_path)
     (tmp_path / "t.csv").mkdir()
-    with pytest.raises(cm.InputError, match="a folder without Parquet files"):
+    with pytest.raises(cm.InputError, match="a folder without tables"):
         cm.read_table(tmp_path / "t.csv")
 
 
@@ -209,3 +210,40 @@ def test_pickled_objects_are_never_loaded(tmp_path):
     with pytest.raises(cm.InputError, match="Python objects"):
         cm.read_table(path)
     assert not (tmp_path / "was here").exists()
+
+
+def test_a_folder_of_other_tables_is_called_what_it_is(tmp_path):
+    frame = pd.DataFrame({"y": [1.0, 2.0], "x": [1, 2]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(cm.InputError, match=r"a folder with 1 files of text with delimiters \(a.csv\)"):
+        cm.read_table(tmp_path)
+    frame.to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(cm.InputError, match=r"\(a.csv\) and 1 files of Parquet \(b.parquet\)"):
+        cm.read_table(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_reading_tells_how_far_it_is(tmp_path, suffix):
+    path = tmp_path / f"table.{suffix}"
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20_000, 4)), columns=list("abcd"))
+    frame.to_parquet(path, row_group_size=5_000) if suffix == "parquet" else frame.to_csv(path, index=False)
+    seen = []
+    with watched_by(lambda *told: seen.append(told)):
+        read = cm.read_table(path)
+        digest(path)
+    pd.testing.assert_frame_equal(read, frame)
+    described = {description for description, _, _ in seen}
+    is_rows = suffix == "parquet"
+    assert described == {f"reading {path.name}" + ("" if is_rows else " [MB]"), f"looking at {path.name} [MB]"}
+    assert all(0 <= done <= total for _, done, total in seen)
+    assert not is_rows or [done for name, done, _ in seen if name == f"reading {path.name}"] == [5e3, 1e4, 1.5e4, 2e4]
+
+
+def test_building_a_design_tells_how_far_it_is():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(9_000, 2)), columns=["y", "x"])
+    seen = []
+    with watched_by(lambda *told: seen.append(told)):
+        cm.regression("y ~ x", frame)
+    told = [(done, total) for name, done, total in seen if name == "building the design"]
+    assert told[0] == (0, 9_000)
+    assert told[-1] == (9_000, 9_000)

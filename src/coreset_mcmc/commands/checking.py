@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from coreset_mcmc.commands.config import Config
+from coreset_mcmc.commands.flags import verdict_by_flags
 from coreset_mcmc.commands.folder import RunFolder
 from coreset_mcmc.commands.reporting import save_predictive
 from coreset_mcmc.core.memory import limited_to
@@ -70,14 +71,27 @@ def _judged(console: Console, config: Config, folder: RunFolder, fitted: Fit) ->
     kept = _kept(folder, asked)
     if kept is not None:
         return kept
-    console.print("Checking whether the result can be trusted ...")
+    console.print(_announcement(config, fitted))
     judged = trust(
         fitted,
         draws=config.trust.draws,
         num_coresets=config.trust.coresets if fitted.samples_coreset else 1,
         sensitivity=config.trust.sensitivity and fitted.samples_coreset,
         random_seed=(config.sampling.seed or 0) + 1,
-        progressbar=console.is_terminal,
+        progressbar=True,
     )
+    judged = verdict_by_flags(judged)
     folder.write_text(folder.trust, strict_json({"asked": asked, "trust": judged.to_dict()}))
     return judged
+
+
+def _announcement(config: Config, fitted: Fit) -> str:
+    """What the checks will do, and about how long that takes by what the fit took."""
+    text = "Checking whether the result can be trusted"
+    if not fitted.samples_coreset:
+        return f"{text} ..."
+    num_fits = config.trust.coresets - 1 + config.trust.sensitivity
+    seconds = num_fits * sum(cost.seconds + cost.compile_seconds for cost in fitted.costs.values())
+    fits = f" and {num_fits} more fit{'s' if num_fits > 1 else ''} with other rows" if num_fits else ""
+    about = f", about {seconds:,.0f} s" if seconds >= 2.0 else ""
+    return f"{text}: a pass over all rows{fits}{about} ..."

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coreset_mcmc.commands.folder import RunFolder
-from coreset_mcmc.commands.summary import COLOURS, beside, shown
+from coreset_mcmc.commands.summary import COLOURS, digits, shown
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.plain import number, plain
 
@@ -29,6 +29,8 @@ def compare(console: Console, paths: Sequence[Path]) -> dict[str, Any]:
         len(summaries) == len(paths), "compare", got="a run twice", expected="different runs", fix="Name each once."
     )
     result = comparison(summaries)
+    for text in result["notes"]:
+        console.print(f"[yellow]Note:[/yellow] {escape(text)}")
     _print_runs(console, summaries)
     _print_settings(console, result["settings"])
     _print_parameters(console, summaries, result)
@@ -61,8 +63,26 @@ def comparison(summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     shifts = {
         parameter: _shift([table[parameter] for table in tables.values() if parameter in table]) for parameter in names
     }
-    result: dict[str, Any] = plain({"settings": settings, "shifts": shifts})
+    result: dict[str, Any] = plain({"settings": settings, "shifts": shifts, "notes": _notes(summaries)})
     return result
+
+
+def _notes(summaries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Why numbers of these runs may not be comparable."""
+    kinds = {
+        "responses": {name: _response(summary) for name, summary in summaries.items()},
+        "families": {name: summary["settings"]["model"]["family"] for name, summary in summaries.items()},
+    }
+    return [
+        f"The runs have different {kind}: {', '.join(f'{value} in {name}' for name, value in found.items())}. "
+        "Parameters of the same name are not the same quantity, and their shifts mean nothing."
+        for kind, found in kinds.items()
+        if len(set(found.values())) > 1
+    ]
+
+
+def _response(summary: Mapping[str, Any]) -> str:
+    return str(summary["settings"]["model"]["formula"]).partition("~")[0].strip()
 
 
 def _shift(rows: list[Mapping[str, Any]]) -> float:
@@ -130,7 +150,7 @@ def _print_parameters(console: Console, summaries: Mapping[str, Mapping[str, Any
     table.add_column("largest shift (sd)", justify="right")
     for parameter, shift in result["shifts"].items():
         rows = [summary["parameters"].get(parameter) for summary in summaries.values()]
-        cells = [f"{beside(row['mean'], row['sd'])} ({beside(row['sd'], row['sd'])})" if row else "" for row in rows]
+        cells = [f"{digits(row['mean'], row['sd'])} ({digits(row['sd'], row['sd'])})" if row else "" for row in rows]
         table.add_row(escape(parameter), *cells, shown(shift, ".2f"))
     console.print(table)
     console.print("A shift below about 0.3 of a standard deviation rarely changes a conclusion.")

@@ -157,26 +157,26 @@ class Config:
         """Refuse what cannot be run, before any file is read."""
         for subject, values, fix in (
             ("data", self.data.paths, "Name a table: coreset-mcmc fit flights.parquet ..."),
-            ("formula", [self.model.formula], 'Pass one: --formula "delayed ~ hour + distance".'),
+            ("--formula", [self.model.formula], 'Pass one: --formula "delayed ~ hour + distance".'),
         ):
             is_given = bool(values) and all(value.strip() for value in values)
             require(is_given, subject, got="nothing", expected="a value", fix=fix)
         check_engine(self.engine.name, self.engine.scheduler, self.engine.memory_limit)
         size = self.coreset.size
         if size is not None and size != AUTO:
-            require_count("coreset size", size, at_least=1, fix='Pass a number of rows, or "auto".')
-        require_positive("kl_target", self.coreset.kl_target)
+            require_count("--coreset-size", size, at_least=1, fix='Pass a number of rows, or "auto".')
+        require_positive("--kl-target", self.coreset.kl_target)
         sampling = self.sampling
-        require_count("draws", sampling.draws, at_least=4, fix="A thousand for each chain are a good choice.")
-        require_count("tune", sampling.tune, at_least=0, fix="Use 0 to keep every draw.")
-        require_count("chains", sampling.chains, at_least=1, fix="Four chains let R-hat tell whether they agree.")
+        require_count("--draws", sampling.draws, at_least=4, fix="A thousand for each chain are a good choice.")
+        require_count("--tune", sampling.tune, at_least=0, fix="Use 0 to keep every draw.")
+        require_count("--chains", sampling.chains, at_least=1, fix="Four chains let R-hat tell whether they agree.")
         if sampling.seed is not None:
-            require_count("seed", sampling.seed, at_least=0, fix="Pass a whole number, or leave it out.")
-        require_count("trust draws", self.trust.draws, at_least=25, fix="A few hundred are a good choice.")
-        require_count("trust coresets", self.trust.coresets, at_least=1, fix="Use 1 to compare none.")
+            require_count("--seed", sampling.seed, at_least=0, fix="Pass a whole number, or leave it out.")
+        require_count("[trust] draws", self.trust.draws, at_least=25, fix="A few hundred are a good choice.")
+        require_count("[trust] coresets", self.trust.coresets, at_least=1, fix="Use 1 to compare none.")
         require(
             0 < self.output.interval < 1,
-            "interval",
+            "--interval",
             got=self.output.interval,
             expected="a probability between 0 and 1",
             fix="For example 0.89 or 0.95.",

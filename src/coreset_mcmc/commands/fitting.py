@@ -7,7 +7,6 @@ numbers of each step follow from the seed alone, so a resumed run ends with the 
 from __future__ import annotations
 
 import secrets
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +21,9 @@ from rich.markup import escape
 
 from coreset_mcmc.commands.budget import AUTO, MEMORY, Budget
 from coreset_mcmc.commands.checking import Checked, check
+from coreset_mcmc.commands.clock import Clock
 from coreset_mcmc.commands.config import Config, versions
+from coreset_mcmc.commands.flags import by_flags
 from coreset_mcmc.commands.folder import (
     COMPLETE,
     INTERRUPTED,
@@ -55,7 +56,7 @@ from coreset_mcmc.tables import Regression
 
 def fit_table(console: Console, config: Config, out: Path, *, overwrite: bool = False) -> dict[str, Any]:
     """A new run; the summary that it leaves."""
-    began = time.perf_counter()
+    clock = Clock()
     with _checked(console, config):
         table = opened(console, config).identified(console)
         seed = config.sampling.seed if config.sampling.seed is not None else secrets.randbits(32)
@@ -67,16 +68,16 @@ def fit_table(console: Console, config: Config, out: Path, *, overwrite: bool = 
                 with locked(folder):
                     with empty_if_refused(folder), _resumable(console, folder):
                         model = _regression(console, table, folder, engine)
-                    return _carry_out(console, table, folder, model, engine, began)
+                    return _carry_out(console, table, folder, model, engine, clock)
             model = _regression(console, table, RunFolder(out), engine)
             folder = new_folder(out, config, overwrite=overwrite)
             with locked(folder):
-                return _carry_out(console, table, folder, model, engine, began)
+                return _carry_out(console, table, folder, model, engine, clock)
 
 
 def resume(console: Console, path: Path, *, scheduler: str | None = None) -> dict[str, Any]:
     """Go on with a run that was stopped, however it was stopped; a cluster may have another address by now."""
-    began = time.perf_counter()
+    clock = Clock()
     folder = RunFolder(path)
     config = folder.config()
     summary = folder.summary()
@@ -94,7 +95,7 @@ def resume(console: Console, path: Path, *, scheduler: str | None = None) -> dic
             remove_parts(folder)
             with _resumable(console, folder):
                 model = _regression(console, table, folder, engine)
-            return _carry_out(console, table, folder, model, engine, began)
+            return _carry_out(console, table, folder, model, engine, clock)
 
 
 @contextmanager
@@ -126,7 +127,7 @@ def _regression(console: Console, table: OpenTable, folder: RunFolder, engine: E
 def _check_method(config: Config) -> None:
     require(
         config.coreset.method in METHODS,
-        "method",
+        f"--method {config.coreset.method}",
         got=repr(config.coreset.method),
         expected=f"one of {', '.join(METHODS)}",
         fix="'coreset-mcmc list' says what each is; leave it out for the default.",
@@ -148,16 +149,17 @@ def _check_method(config: Config) -> None:
 
 
 def _carry_out(
-    console: Console, table: OpenTable, folder: RunFolder, model: Regression, engine: Engine | None, began: float
+    console: Console, table: OpenTable, folder: RunFolder, model: Regression, engine: Engine | None, clock: Clock
 ) -> dict[str, Any]:
     config = table.config
+    clock.mark("reading")
     print_plan(console, config, model)
     with writing(folder), _resumable(console, folder):
         folder.checkpoint.mkdir(exist_ok=True)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            fitted = _fit(table, folder, model, engine, progressbar=console.is_terminal)
-        warned = [str(warning.message) for warning in caught if warning.category is UserWarning]
+            fitted = _fit(table, folder, model, engine)
+        warned = [by_flags(str(warning.message)) for warning in caught if warning.category is UserWarning]
         folder.write(folder.draws, fitted.save)
         with announced(console, "Reading the rows of the coreset ..."):
             rows = coreset_rows(fitted, model)
@@ -166,18 +168,21 @@ def _carry_out(
         if fitted.has_term:
             table_of_term = fitted.coreset.term_frame()
             folder.write(term_path(folder.coreset), lambda place: table_of_term.to_csv(place, index=False))
+        clock.mark("fitting")
         checked = check(console, config, folder, fitted, model.response, is_in_memory=table.is_in_memory)
-        summary = _summary(config, fitted, model, checked, warned, time.perf_counter() - began)
+        clock.mark("checking")
+        summary = _summary(config, fitted, model, checked, warned)
         if config.output.report:
-            draw_report(folder, summary)
+            with announced(console, "Drawing the report ..."):
+                draw_report(folder, summary)
+        clock.mark("report")
+        summary["cost"] |= {"total_seconds": clock.seconds, "seconds_by_part": clock.parts}
         folder.write_text(folder.summary_file, to_json(summary))
-    print_result(console, folder, summary)
+    print_result(console, folder, summary, clock)
     return summary
 
 
-def _summary(
-    config: Config, fitted: Fit, model: Regression, checked: Checked, warned: list[str], seconds: float
-) -> dict[str, Any]:
+def _summary(config: Config, fitted: Fit, model: Regression, checked: Checked, warned: list[str]) -> dict[str, Any]:
     return summary_of(
         fitted,
         status=INTERRUPTED if checked.is_interrupted else COMPLETE,
@@ -186,11 +191,10 @@ def _summary(
         notes=model.notes,
         warned=warned,
         settings={**config.for_people(), "made_with": versions(), "priors_used": model.priors},
-        total_seconds=seconds,
     )
 
 
-def _fit(table: OpenTable, folder: RunFolder, model: Regression, engine: Engine | None, *, progressbar: bool) -> Fit:
+def _fit(table: OpenTable, folder: RunFolder, model: Regression, engine: Engine | None) -> Fit:
     config = table.config
     sampling = config.sampling
     size: Any = config.coreset.size
@@ -205,7 +209,7 @@ def _fit(table: OpenTable, folder: RunFolder, model: Regression, engine: Engine 
         random_seed=sampling.seed,
         method=_method(config),
         var_names=list(model.priors),
-        progressbar=progressbar,
+        progressbar=True,
         checkpoint=folder.checkpoint,
     )
 

@@ -16,14 +16,14 @@ from coreset_mcmc.scans.parquet import Parquet
 from coreset_mcmc.scans.stores import split_address
 from coreset_mcmc.tables import column_names
 from coreset_mcmc.tables.formats import ARROW, NUMPY, PARQUET, TEXT, Format
-from coreset_mcmc.tables.reading import SUFFIXES
+from coreset_mcmc.tables.reading import SUFFIXES, formats_in
 
 
 def open_table(paths: Sequence[str]) -> Table:
     """Look at names and indices of files; no row is read."""
     check_no_keys(paths)
     single = Path(paths[0]) if len(paths) == 1 and not is_address(paths[0]) and not is_pattern(paths[0]) else None
-    if single is not None:
+    if single is not None and not single.is_dir():
         column_names(single)
     forms = {_form(path): path for path in paths}
     require(
@@ -55,11 +55,32 @@ def _file(single: Path | None) -> Path | None:
 
 
 def _form(path: str) -> Format:
-    """By the end of the name; a folder, or names that say nothing, mean Parquet."""
+    """By the end of the name, or those in a folder; names that say nothing mean Parquet."""
     if Path(path).is_dir():
-        return PARQUET
+        return _form_of_folder(Path(path))
     name = split_address(path)[1].lower()
     return next((form for suffix, form in SUFFIXES.items() if name.endswith(suffix)), PARQUET)
+
+
+def _form_of_folder(folder: Path) -> Format:
+    found = formats_in(folder)
+    listed = " and ".join(f"{len(names)} files of {form.name} ({names[0]})" for form, names in found.items())
+    require(
+        len(found) == 1,
+        f"table {folder}",
+        got=f"a folder with {listed}" if found else "a folder without a table in it",
+        expected="files of one format",
+        fix=f"Name those that are meant by a pattern in quotes: '{folder}/*.csv'.",
+    )
+    (form,) = found
+    require(
+        form is not NUMPY,
+        f"table {folder}",
+        got="a folder of NumPy archives",
+        expected="one archive, or files of another format",
+        fix="Name the file itself.",
+    )
+    return form
 
 
 def _is_partitioned(folder: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from coreset_mcmc.core.digits import beside
 from coreset_mcmc.core.plain import number, plain, strict_json
 from coreset_mcmc.results.fit import Fit
 
@@ -36,7 +36,6 @@ def summary_of(
     notes: Sequence[str],
     warned: Sequence[str],
     settings: Mapping[str, Any],
-    total_seconds: float,
 ) -> dict[str, Any]:
     """What ``summary.json`` holds: NaN is null, infinities are the words "inf" and "-inf"."""
     table = parameters(fitted, interval)
@@ -59,11 +58,7 @@ def summary_of(
         "trust": trust,
         "notes": list(notes),
         "warnings": list(warned),
-        "cost": {
-            **fitted.costs,
-            "passes_over_all_rows": fitted.full_passes,
-            "total_seconds": total_seconds,
-        },
+        "cost": {**fitted.costs, "passes_over_all_rows": fitted.full_passes},
         "method": dict(fitted.settings),
         "settings": settings,
     }
@@ -82,11 +77,11 @@ def print_parameters(console: Console, summary: Mapping[str, Any]) -> None:
     table = Table(title="Posterior", title_justify="left")
     table.add_column("parameter", overflow="fold")
     for heading in ("mean", "sd", f"{probability} from", "to", "ESS", "R-hat"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     rows = summary["parameters"]
     for name in list(rows)[:MAX_ROWS_SHOWN]:
         row = rows[name]
-        cells = [beside(row.get(key), row.get("sd")) for key in ("mean", "sd", "lower", "upper")]
+        cells = [digits(row.get(key), row.get("sd")) for key in ("mean", "sd", "lower", "upper")]
         table.add_row(escape(name), *cells, shown(row.get("ess_bulk"), ",.0f"), shown(row.get("r_hat"), ".3f"))
     console.print(table)
     if len(rows) > MAX_ROWS_SHOWN:
@@ -98,11 +93,9 @@ def shown(value: float | str | None, form: str) -> str:
     return "" if value is None else format(number(value), form)
 
 
-def beside(value: float | str | None, spread: float | str | None) -> str:
-    """As many digits as the spread of the parameter gives a meaning to."""
-    width = number(spread)
-    places = 1 - math.floor(math.log10(width)) if math.isfinite(width) and width > 0 else -1
-    return shown(value, f",.{places}f" if 0 <= places <= 6 else ".4g")
+def digits(value: float | str | None, spread: float | str | None) -> str:
+    """A number of a summary, as many digits of it as its spread gives a meaning to."""
+    return "" if value is None else beside(number(value), number(spread))
 
 
 def print_verdict(console: Console, trust: Mapping[str, Any] | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from coreset_mcmc.commands.clock import Clock
 from coreset_mcmc.commands.config import Config
 from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder
 from coreset_mcmc.commands.paths import name_of
@@ -28,18 +29,17 @@ def print_plan(console: Console, config: Config, model: Regression) -> None:
         console.print(escape(note))
 
 
-def print_result(console: Console, folder: RunFolder, summary: Mapping[str, Any]) -> None:
+def print_result(console: Console, folder: RunFolder, summary: Mapping[str, Any], clock: Clock) -> None:
     """The result, and where it is."""
     print_parameters(console, summary)
     for note in summary["warnings"]:
         console.print(f"[yellow]Note:[/yellow] {escape(note)}")
     coreset = summary["coreset"]
+    work = ""
     if coreset is not None:
-        console.print(
-            f"Coreset: {coreset['size']:,} of {coreset['num_rows']:,} rows. "
-            f"Work: {summary['cost']['passes_over_all_rows']:,.0f} passes over all rows, "
-            f"{summary['cost']['total_seconds']:.0f} s from start to finish."
-        )
+        console.print(f"Coreset: {coreset['size']:,} of {coreset['num_rows']:,} rows.")
+        work = f"{summary['cost']['passes_over_all_rows']:,.0f} passes over all rows, "
+    console.print(f"Work: {work}{clock.in_words()}.")
     print_verdict(console, summary["trust"])
     if summary["status"] == INTERRUPTED:
         console.print("[yellow]Interrupted:[/yellow] this is what the draws so far say.")

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from coreset_mcmc.commands.flags import by_flags, error_by_flags
 from coreset_mcmc.core.errors import CheckpointError, InputError, RunError
 from coreset_mcmc.driver.progress import PATIENCE
 
@@ -44,10 +45,11 @@ def told_in_words() -> Iterator[None]:
     try:
         yield
     except (InputError, CheckpointError) as error:
-        errors.print(f"[red]Error:[/red] {escape(str(error))}")
+        words = error_by_flags(error) if isinstance(error, InputError) else error
+        errors.print(f"[red]Error:[/red] {escape(str(words))}")
         raise typer.Exit(EXIT_USER_ERROR) from error
     except RunError as error:
-        errors.print(f"[red]The run failed.[/red] {escape(str(error))}")
+        errors.print(f"[red]The run failed.[/red] {escape(by_flags(str(error)))}")
         raise typer.Exit(EXIT_RUN_ERROR) from error
     except MemoryError as error:
         errors.print("[red]The run failed.[/red] There is not enough memory for these rows and columns.")

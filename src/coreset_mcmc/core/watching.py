@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Watcher = Callable[[str, int, int], None]
-"""Called with what is being done, rows done so far and rows in all."""
+"""Called with what is being done, rows done so far and rows in all; what is done may say that it counts something else
+than rows, "reading big.csv [MB]" for instance."""
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 _always: ContextVar[Watcher | None] = ContextVar("always", default=None)
@@ -58,6 +59,19 @@ def tell(description: str, num_done: int, num_rows: int) -> None:
         if watcher is not None:
             watcher(description, num_done, num_rows)
     end_if_asked()
+
+
+def unit_of(description: str) -> tuple[str, str]:
+    """What is done, and what is counted."""
+    text, bracket, unit = description.rpartition(" [")
+    return (text, unit.removesuffix("]")) if bracket and unit.endswith("]") else (description, "rows")
+
+
+def tell_bytes(description: str, num_done: int, num_bytes: int) -> None:
+    """Tell how much of a file is read, in millions of bytes."""
+    is_over = num_done >= num_bytes
+    total = max(round(num_bytes / 1e6), 1)
+    tell(f"{description} [MB]", total if is_over else min(int(num_done / 1e6), total - 1), total)
 
 
 def end_if_asked() -> None:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from coreset_mcmc.core import digits
+
 MOST_CHARACTERS = 300
 MOST_ITEMS = 20
 NOTHING = "\u2013"
@@ -58,10 +60,7 @@ def beside(value: float, spread: float) -> str:
     """A number with as many decimals as two digits of its spread have."""
     if not (math.isfinite(value) and math.isfinite(spread) and spread > 0):
         return number(value)
-    decimals = 1 - math.floor(math.log10(spread))
-    if decimals > 6 or abs(value) >= 1e9:
-        return number(value, 4)
-    return f"{value:z,.{max(decimals, 0)}f}"
+    return digits.beside(value, spread)
 
 
 def shown(value: Any) -> str:

@@ -30,6 +30,7 @@ from coreset_mcmc.results.inferencedata import to_inferencedata
 from coreset_mcmc.results.loo import loo
 from coreset_mcmc.results.predictive import QUANTILES, predict
 from coreset_mcmc.results.skeleton import skeleton_of
+from coreset_mcmc.results.summary_table import SummaryTable
 from coreset_mcmc.results.tree import (
     ATTRIBUTE,
     CORESET,
@@ -149,11 +150,16 @@ class Fit:
         return "interrupted" in (self.training.reason, self.sampling.reason)
 
     def summary(self, **options: Any) -> pd.DataFrame:
-        """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter."""
+        """ArviZ's table: mean, sd, interval, ESS and R-hat of each parameter.
+
+        Its numbers are not rounded; printed, they have digits by the standard deviation of each parameter. Options are
+        those of ``arviz_stats.summary``, ``round_to`` among them.
+        """
         import arviz_stats  # noqa: PLC0415 - takes a second
 
-        result: pd.DataFrame = arviz_stats.summary(self.tree, **options)
-        return result
+        result: pd.DataFrame = arviz_stats.summary(self.tree, **{"round_to": "none", **options})
+        is_plain = isinstance(result, pd.DataFrame) and options.get("fmt", "wide") == "wide"
+        return SummaryTable(result) if is_plain and "round_to" not in options else result
 
     def positions(self) -> Position:
         """Draws on the scale on which the chains moved: the model's pytree with leading chain and draw axes."""

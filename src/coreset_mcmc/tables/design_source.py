@@ -16,6 +16,7 @@ import pandas as pd
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.memory import require_within_limit
 from coreset_mcmc.core.types import Batch
+from coreset_mcmc.core.watching import tell
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
 from coreset_mcmc.data.source import Source
@@ -251,10 +252,12 @@ def in_memory(source: Source) -> dict[str, np.ndarray]:
     )
     whole = {name: np.empty((source.size, *row.shape), row.dtype) for name, row in schema.items()}
     layout = source.layout
+    tell("building the design", 0, source.size)
     for leaf in source.leaves(layout, range(layout.num_leaves)):
         batch: Any = leaf.batch
         for name, array in whole.items():
             array[leaf.start : leaf.stop] = batch[name]
+        tell("building the design", leaf.stop, source.size)
     return whole
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.watching import tell
 from coreset_mcmc.scans import text
+from coreset_mcmc.tables.watched_file import WatchedFile
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ def _read_text(path: Path, columns: list[str]) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    compression = "gzip" if text.is_compressed(path) else None
-    with pa.input_stream(str(path), compression=compression) as stream:
+    with WatchedFile(path) as watched, pa.PythonFile(watched, mode="r") as raw:
+        stream = pa.CompressedInputStream(raw, "gzip") if text.is_compressed(path) else raw
         table = arrow_csv.read_csv(stream, **text.options(path, include_columns=columns))
     if any(pa.types.is_binary(field.type) for field in table.schema):
         raise text.not_utf8(path)
@@ -65,9 +67,20 @@ def _parquet_names(path: Path) -> list[str]:
 
 
 def _read_parquet(path: Path, columns: list[str]) -> pd.DataFrame:
+    import pyarrow as pa
     from pyarrow import parquet
 
-    return _to_pandas(parquet.read_table(path, columns=columns))
+    if path.is_dir():
+        return _to_pandas(parquet.read_table(path, columns=columns))
+    groups = []
+    with parquet.ParquetFile(path) as file:
+        num_groups, num_done = file.metadata.num_row_groups, 0
+        for number in range(num_groups):
+            groups.append(file.read_row_group(number, columns=columns))
+            num_done += groups[-1].num_rows
+            tell(f"reading {path.name}", num_done, file.metadata.num_rows)
+        whole = pa.concat_tables(groups) if groups else file.schema_arrow.empty_table().select(columns)
+    return _to_pandas(whole)
 
 
 def _arrow_reader(source: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.watching import tell_bytes
 from coreset_mcmc.tables.formats import ARROW, NUMPY, PARQUET, TEXT, Format
 from coreset_mcmc.tables.formula_check import close_to
 
@@ -24,8 +25,6 @@ SUFFIXES: dict[str, Format] = {
     **dict.fromkeys((".feather", ".arrow", ".ipc"), ARROW),
     ".npz": NUMPY,
 }
-PARTS = ("*.parquet", "*.pq")
-"""Files of a folder that is a table."""
 BYTES_AT_ONCE = 2**20
 
 
@@ -62,8 +61,11 @@ def digest(path: Path | str) -> str:
     path = Path(path)
     total = hashlib.sha256()
     if not path.is_dir():
+        size, done = path.stat().st_size if path.is_file() else 0, 0
         for block in _blocks(path):
             total.update(block)
+            done += len(block)
+            tell_bytes(f"looking at {path.name}", done, size)
         return total.hexdigest()
     for part in sorted(item for item in path.rglob("*") if item.is_file()):
         total.update(part.relative_to(path).as_posix().encode() + b"\0")
@@ -83,15 +85,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 def _format_of(path: Path) -> Format:
     require(path.exists(), f"table {path}", got="no such file", expected="a file", fix="Check the path.")
     if path.is_dir():
-        has_parts = any(next(path.rglob(pattern), None) for pattern in PARTS)
-        require(
-            has_parts,
-            f"table {path}",
-            got="a folder without Parquet files",
-            expected="a file, or a folder of Parquet files",
-            fix="Name the file itself.",
-        )
-        return PARQUET
+        return _format_of_folder(path)
     require(path.is_file(), f"table {path}", got="neither file nor folder", expected="a file", fix="Check the path.")
     name = path.name.lower()
     suffix = next((known for known in SUFFIXES if name.endswith(known)), None)
@@ -105,6 +99,31 @@ def _format_of(path: Path) -> Format:
     size = path.stat().st_size
     require(size > 0, f"table {path}", got="an empty file", expected="a table", fix="Check what wrote it.")
     return SUFFIXES[suffix]
+
+
+def formats_in(folder: Path) -> dict[Format, list[str]]:
+    """Names of the files of a folder, without hidden ones, by their format."""
+    found: dict[Format, list[str]] = {}
+    for path in sorted(item for item in folder.rglob("*") if item.is_file()):
+        name = path.relative_to(folder).as_posix()
+        form = next((form for suffix, form in SUFFIXES.items() if name.lower().endswith(suffix)), None)
+        if form is not None and not any(part.startswith((".", "_")) for part in name.split("/")):
+            found.setdefault(form, []).append(name)
+    return found
+
+
+def _format_of_folder(folder: Path) -> Format:
+    """Parquet, and nothing else that could be a table."""
+    found = formats_in(folder)
+    listed = " and ".join(f"{len(names)} files of {form.name} ({names[0]})" for form, names in found.items())
+    require(
+        set(found) == {PARQUET},
+        f"table {folder}",
+        got=f"a folder with {listed}" if found else "a folder without tables",
+        expected="a file, or a folder of Parquet files alone",
+        fix="Name the file itself, or several by a pattern in quotes on the command line.",
+    )
+    return PARQUET
 
 
 def _checked_names(path: Path, form: Format) -> list[str]:

@@ -14,13 +14,15 @@ from coreset_mcmc.core.trees import num_positions, thinned
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of
 from coreset_mcmc.diagnostics.mixing import sampling_quality
-from coreset_mcmc.driver.progress import show_passes
+from coreset_mcmc.driver.progress import labelled, show_passes
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.fit import Fit, model_of
+from coreset_mcmc.results.influence import effective_number, influence_of
 from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
 from coreset_mcmc.verdict import rules
 from coreset_mcmc.verdict.other_draws import without_coreset_draws
 from coreset_mcmc.verdict.refits import Refit, compare, largest, num_parameters, options_of, refit, with_rows
+from coreset_mcmc.verdict.users_names import users_name
 from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
 
 FEWEST_DRAWS = 25
@@ -85,21 +87,24 @@ def trust(
         rules.tails(passed.pareto_k, passed.effective_draws, passed.num_draws, matters=matters),
     ]
     options = options_of(fit)
-    others = [
-        refit(fit, options, seed=random_seed, number=number, progressbar=progressbar)
-        for number in range(1, num_coresets)
-    ]
+    others = []
+    for number in range(1, num_coresets):
+        with labelled(f"coreset {number + 1} of {num_coresets}: "):
+            others.append(refit(fit, options, seed=random_seed, number=number, progressbar=progressbar))
     comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
+    if comparison.place:
+        comparison = comparison._replace(place=users_name(fit, comparison.place))
     kl_of_others = largest(other.fit.kl_estimate for other in others if other.fit is not None)
     if others:
         failure = next((other.failure for other in others if other.failure), "")
         findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
-    effective_rows = fit.coreset.effective_size
+    effective_rows = _effective_rows(fit, model, positions)
     if fit.coreset.term is None:
         findings.append(rules.rows(effective_rows, num_parameters(positions), fit.coreset.num_rows))
     half, half_size = Refit(None, ""), fit.coreset.size // 2
     if sensitivity and half_size > 0:
-        half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
+        with labelled("half the rows: "):
+            half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
         findings.append(_reserve(half, half_size, matters=matters))
     findings.append(rules.sampling(sampling_quality(fit.tree)))
     summary = (
@@ -125,6 +130,12 @@ def trust(
 
 def _reserve(half: Refit, half_size: int, *, matters: bool) -> Finding:
     return rules.reserve(half.kl_estimate, half_size, half.failure, matters=matters)
+
+
+def _effective_rows(fit: Fit, model: Model, positions: Position) -> float:
+    """By the weights or by the influences, whichever are less concentrated."""
+    rows = rows_of(fit.own_rows, "trust")
+    return max(fit.coreset.effective_size, effective_number(influence_of(model, positions, rows, fit.coreset)))
 
 
 class PassOverRows(NamedTuple):

@@ -1,7 +1,8 @@
 """From numbers to findings: the thresholds, and why they are where they are.
 
-**KL.** Below 0.1 nats no posterior mean is off by more than 0.45 of its standard deviation, and no standard deviation
-by more than about a third; above 1 nat a mean may be off by 1.4. Two estimates from the same log-ratios r of draws of
+**KL.** Two Gaussians of the same shape whose means are e standard deviations apart have a KL of e^2 / 2, so no mean is
+off by more than sqrt(2 KL): 0.45 at 0.1 nats, where no standard deviation is off by more than about a third, and 1.4 at
+1 nat. Two estimates from the same log-ratios r of draws of
 the coreset posterior, and the larger counts: half their variance, and log mean exp(r) - mean(r). They agree near zero.
 Where the coreset posterior is too wide the first is too large; where it is too narrow, with variance c < 1 of the
 right one, the first is (1 - c)^2 / 4 while the KL is (c - 1 - log c) / 2, and the second one grows as it should.
@@ -19,7 +20,9 @@ e = 1 gives 1.3. Where another coreset is far away by its own estimate, the disa
 works for some rows and not for others, which calls for care but does not condemn the one at hand.
 
 **Effective rows.** Fewer than parameters means that a few heavy rows decide the result. That may be right, as where
-rows repeat and one of each kind stands for all, so it calls for care at most.
+rows repeat and one of each kind stands for all, so it calls for care at most. Kish's number is taken of the weights and
+of the influences, weight times spread of the row's log-likelihood over draws, and the larger counts: where exposures
+differ a weight may be enormous and decide nothing, and rows of equal weight are enough however they differ.
 
 **Half the rows.** It says how much reserve there is, not that something is wrong: more than 1 nat there calls for care
 at most, and only where the distance of the coreset itself is not negligible.
@@ -66,10 +69,11 @@ def distance(kl_estimate: float, num_draws: int) -> Finding:
     elif math.isnan(kl_estimate):
         text = f"The distance cannot be estimated from so few draws ({num_draws})."
     else:
+        off = f"{math.sqrt(2.0 * max(kl_estimate, 0.0)):.2g}"
         meaning = {
-            GOOD: "no mean is off by more than 0.45 of its standard deviation",
-            CARE: "means may be off by up to 1.4 of their standard deviation, and intervals too short or too long",
-            BAD: "means may be off by more than a standard deviation",
+            GOOD: f"no mean is off by more than {off} of its standard deviation",
+            CARE: f"means may be off by up to {off} of their standard deviation, and intervals too short or too long",
+            BAD: f"means may be off by {off} standard deviations",
         }[level_of(kl_estimate, KL_CARE, KL_BAD)]
         text = (
             f"The estimated KL from the coreset posterior to the full one is {kl_estimate:.2g} nats "
@@ -127,7 +131,7 @@ def agreement(
 def rows(effective_rows: float, dimension: int, num_rows: int) -> Finding:
     """Whether the weight rests on enough rows; all rows are always enough."""
     level = GOOD if effective_rows * (1 + 1e-9) >= min(ROWS_CARE * dimension, num_rows) else CARE
-    text = f"The weights are as concentrated as those of {effective_rows:.0f} equal rows, for {dimension} parameters"
+    text = f"The rows have the influence of {effective_rows:.0f} equal ones, for {dimension} parameters"
     text += "." if level == GOOD else ": a few heavy rows decide the result."
     return finding("Effective rows of the coreset", effective_rows, level, text, "Use a larger coreset_size.")
 

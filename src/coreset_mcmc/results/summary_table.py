@@ -1,0 +1,55 @@
+"""ArviZ's summary as a table that keeps its numbers and shows as many digits of them as mean something.
+
+Two decimals for all parameters, ArviZ's default, show 2.00 and 0.00 for a coefficient of 2.0013 with a standard
+deviation of 0.0024. Here numbers are not rounded, and only their text follows the standard deviation of each line.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from coreset_mcmc.core.digits import beside
+
+SPREADS = ("sd", "mad")
+
+
+class SummaryTable(pd.DataFrame):
+    """A data frame of floats whose text has digits by the standard deviation of each line."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        """What is made of it is a plain data frame."""
+        return pd.DataFrame
+
+    def in_text(self) -> pd.DataFrame:
+        """The same as text."""
+        spread = next((self[name] for name in SPREADS if name in self), pd.Series(math.nan, self.index))
+        columns = {
+            name: [_cell(str(name), value, width) for value, width in zip(self[name], spread, strict=True)]
+            for name in self.columns
+        }
+        return pd.DataFrame(columns, index=self.index)
+
+    def __repr__(self) -> str:
+        whole: str = self.in_text().to_string()
+        width = pd.get_option("display.width") or 80
+        is_small = len(self) <= (pd.get_option("display.max_rows") or len(self))
+        return whole if is_small and max(map(len, whole.splitlines()), default=0) <= width else repr(self.in_text())
+
+    def to_string(self, *arguments: Any, **options: Any) -> Any:
+        return self.in_text().to_string(*arguments, **options)
+
+    def _repr_html_(self) -> str | None:
+        return self.in_text().to_html()
+
+
+def _cell(name: str, value: Any, spread: Any) -> str:
+    value, spread = float(value), float(spread)
+    if name.startswith("ess") or name == "min_ss":
+        return f"{value:.0f}"
+    if name == "r_hat":
+        return f"{value:.3f}"
+    return beside(value, value if name.startswith("mcse") else spread)
