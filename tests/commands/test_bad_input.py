@@ -132,7 +132,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "negative tuning": (["good.csv", *FORMULA, "--tune", "-1"], "tune"),
     "negative seed": (["good.csv", *FORMULA, "--seed", "-1"], "seed"),
     "an interval of 95": (["good.csv", *FORMULA, "--interval", "95"], "probability"),
-    "no target": (["good.csv", *FORMULA, "--kl-target", "0"], "kl_target"),
+    "no target": (["good.csv", *FORMULA, "--kl-target", "0"], "kl-target"),
     "unknown method": (["good.csv", *FORMULA, "--method", "mcmc"], "least-squares"),
     "no configuration": (["--config", "nothing.toml"], "nothing.toml"),
     "broken configuration": (["--config", "broken.toml"], "TOML"),

@@ -27,6 +27,7 @@ class Clock:
 def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(progress.time, "monotonic", made)
+    monkeypatch.setattr(log_lines, "_last_line", float("-inf"))
     return made
 
 
