@@ -39,6 +39,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     values_at,
 )
 from coreset_mcmc.methods.least_squares.expansion import Expansion
+from coreset_mcmc.methods.least_squares.slope import Directions, directions_of, slope_beside
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresState,
     Phase,
@@ -86,8 +87,12 @@ class _Missed:
 def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_second: np.ndarray) -> Stepped:
     """A step of training: rows without weight make room for rows that the best window misses, and a solve weighs them.
 
-    ``is_second`` (J,) marks the draws of the window that may come from another posterior than the rest.
+    Training may come back to the best weights, so their rows stay. Weights that no round has judged are no such thing:
+    the solve takes their place. ``is_second`` (J,) marks the draws of the window that may come from another posterior
+    than the rest.
     """
+    is_judged = bool(np.isfinite(state.best_estimate))
+    directions = directions_of(known_expansion(state), state.best_draws) if is_judged else None
     num_evaluations, moved = 0, state._replace(weights=state.best_weights)
     for _ in range(MOST_REPEATS if known_expansion(state) is not None else 1):
         made = exchange_rows(
@@ -97,17 +102,22 @@ def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_secon
             moved.best_window,
             state.best_draws,
             is_second,
+            is_kept=moved.best_weights != 0,
+            directions=directions,
             expansion=known_expansion(state),
             candidates=candidates_for(state, problem),
         )
         num_evaluations += made.num_evaluations
         problem = replace(problem, indices=made.indices, rows=made.rows)
-        solved = solve(made.window, moved.weights, float(state.damping), curvature_of(state, problem))
+        window = made.window if directions is None else directions.without(made.window)
+        solved = solve(window, moved.weights, float(state.damping), curvature_of(state, problem))
         is_settled = np.array_equal(made.indices, moved.indices) or not np.any(solved.weights == 0)
         moved = moved._replace(
             indices=made.indices,
             rows=made.rows,
             weights=solved.weights,
+            slope=slope_beside(solved.weights, made.window, directions, state.slope),
+            best_weights=state.best_weights if is_judged else solved.weights,
             best_window=made.window,
             damping=np.asarray(solved.ridge),
         )
@@ -151,11 +161,14 @@ def exchange_rows(
     positions: Position,
     is_second: np.ndarray,
     *,
+    is_kept: np.ndarray | None = None,
+    directions: Directions | None = None,
     expansion: Expansion | None = None,
     candidates: Resident | None = None,
 ) -> Exchanged:
     """Replace rows of weight zero by candidates, which are those of the resident sample by default.
 
+    Rows with ``is_kept`` (M,) stay in any case. What a slope along ``directions`` explains is not missed.
     ``positions`` (J, ...) are the draws behind the window. They may come from two posteriors, those with ``is_second``
     (J,) from the second, so both sides of the equations are centred within each.
     """
@@ -165,7 +178,8 @@ def exchange_rows(
     most = NUM_EXCHANGE_DRAWS if expansion is None else NUM_CORRELATED_DRAWS
     places = np.linspace(0, num_draws - 1, min(num_draws, most)).astype(np.int32)
     some = jax.tree.map(lambda leaf: np.asarray(leaf)[places], positions)
-    residual = (window.totals - window.values @ weights)[places]
+    residual = window.totals - window.values @ weights
+    residual = (residual if directions is None else directions.take_from(residual))[places]
     few = problem.passes.weighted(resident.rows, np.ones(num_candidates))
     centre = None if expansion is None else expansion.centre
     found = few.values(_Missed(problem.model), some, residual, centre, description="looking for rows")
@@ -174,7 +188,8 @@ def exchange_rows(
     wanted = np.sort(np.argsort(-scores, kind="stable")[:count])
     if expansion is None:
         wanted = places_by_score(scores, count, seed=int(generator_of(key).integers(2**63)))
-    source = _replaced(indices, weights == 0, resident.indices[wanted], wanted)
+    is_idle = weights == 0 if is_kept is None else (weights == 0) & ~is_kept
+    source = _replaced(indices, is_idle, resident.indices[wanted], wanted)
     is_new = source >= 0
 
     def proposed(old: Any, new: Any) -> np.ndarray:

@@ -54,11 +54,11 @@ class Expansion:
         """g'delta - delta' A delta / 2 (K,) at flat positions (K, d)."""
         return GaussianTerm(self.centre, self.gradient, self.curvature).at(flat)
 
-    def term(self, problem: Problem, rows: Batch, weights: np.ndarray) -> GaussianTerm:
-        """What these weights leave of gradient and curvature."""
+    def term(self, problem: Problem, rows: Batch, weights: np.ndarray, slope: np.ndarray | float = 0.0) -> GaussianTerm:
+        """What these weights leave of gradient and curvature, and a slope (d,) that goes with them."""
         gradient, curvature = weighted_derivatives(problem, rows, weights, self.centre)
         precision = self.curvature - curvature
-        return GaussianTerm(self.centre, self.gradient - gradient, 0.5 * (precision + precision.T))
+        return GaussianTerm(self.centre, self.gradient - gradient + slope, 0.5 * (precision + precision.T))
 
 
 def weighted_derivatives(

@@ -261,7 +261,9 @@ class LeastSquares(MovesByKernel):
             indices=np.asarray(problem.indices, np.int64),
             rows=jax.tree.map(np.asarray, problem.rows),
             weights=weights,
+            slope=np.zeros(dimension(problem.position)),
             best_weights=weights,
+            best_slope=np.zeros(dimension(problem.position)),
             best_estimate=np.asarray(np.inf),
             best_positions=positions,
             best_window=Window(np.zeros((num_draws, problem.coreset_size)), np.zeros(num_draws)),
@@ -338,7 +340,8 @@ class LeastSquares(MovesByKernel):
         coreset = SelectedRows(np.asarray(state.indices), np.asarray(state.best_weights))
         expansion = known_expansion(state)
         if expansion is not None:
-            coreset = coreset._replace(term=expansion.term(problem, state.rows, state.best_weights))
+            term = expansion.term(problem, state.rows, state.best_weights, state.best_slope)
+            coreset = coreset._replace(term=term)
         require(
             coreset.term is None or kernel is None or kernel.reads_log_density,
             "kernel",

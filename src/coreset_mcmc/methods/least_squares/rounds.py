@@ -27,6 +27,7 @@ from coreset_mcmc.methods.least_squares.equations import (
 )
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
 from coreset_mcmc.methods.least_squares.positions import positions_of
+from coreset_mcmc.methods.least_squares.slope import directions_of, pulled, slope_beside
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
     LeastSquaresState,
@@ -92,20 +93,20 @@ class Rounds:
         measured = self._measured(phase, drawn.positions, state, problem)
         judgement = judge(
             state,
-            measured,
+            measured._replace(window=pulled(measured.window, state.slope, drawn.positions)),
             tolerance=self.tolerance,
             num_rounds=self.num_rounds,
             may_exchange=phase == Phase.ROUNDS and self.chooses_rows and problem.coreset_size < problem.data.size,
         )
         window = without_nonfinite(measured.window)
-        weights, damping = next_weights(state, judgement, window, problem)
-        moved = self._advanced(phase, state, drawn, window, judgement, weights, damping)
+        tried = next_weights(state, judgement, window, drawn.positions, problem)
+        moved = self._advanced(phase, state, drawn, window, judgement, tried)
         return moved, self._info(state, moved, measured, judgement, num_drawn)
 
     def _from_chains(self, key: Key, state: LeastSquaresState, problem: Problem) -> _Drawn:
         target, expansion = problem.target(state.weights), known_expansion(state)
         if expansion is not None:
-            target = replace(target, term=expansion.term(problem, problem.rows, state.weights))
+            target = replace(target, term=expansion.term(problem, problem.rows, state.weights, state.slope))
         made = self.drawing(int(state.phase)).draw(key, target, state.best_positions, state.scale)
         num_evaluations = int(made.num_evaluations) + self.num_chains
         return _Drawn(made.positions, made.chains.position, float(made.acceptance_rate), num_evaluations)
@@ -123,7 +124,8 @@ class Rounds:
         def tolerated(window: Window) -> float:
             if state.is_first:
                 return FIRST_TOLERATED_NOISE
-            return float(TOLERATED_NOISE * max(half_variance(window, state.weights), self.tolerance))
+            estimate = half_variance(pulled(window, state.slope, positions), state.weights)
+            return float(TOLERATED_NOISE * max(estimate, self.tolerance))
 
         taylor = state.taylor if phase == Phase.ROUNDS else None
         return measure(problem, taylor, known_expansion(state), positions, tolerated)
@@ -135,8 +137,7 @@ class Rounds:
         drawn: _Drawn,
         window: Window,
         judgement: Judgement,
-        weights: np.ndarray,
-        damping: float,
+        tried: Tried,
     ) -> LeastSquaresState:
         """The state after the round: what was best, and what is tried next."""
         is_renewed = self._is_renewed(phase, state, judgement)
@@ -145,20 +146,24 @@ class Rounds:
             scale = shrunk_factor_on_host(drawn.positions)
         phase_after = Phase.EXCHANGE if judgement.is_exchanging else _next_phase(phase, state)
         best_weights, best_estimate = judgement.best_weights, judgement.best_estimate
+        best_slope = state.slope if judgement.is_best else state.best_slope
         if known_expansion(state) is not None and state.is_first:
-            best_weights = weights
-            phase_after = Phase.EXCHANGE if self.chooses_rows and np.any(weights == 0) else phase_after
-        if known_expansion(state) is not None and judgement.is_over:
-            best_weights, best_estimate = or_nothing(window, best_weights, best_estimate)
+            best_weights = tried.weights
+            phase_after = Phase.EXCHANGE if self.chooses_rows and np.any(best_weights == 0) else phase_after
+        if known_expansion(state) is not None and judgement.is_over and is_beaten_by_none(window, best_estimate):
+            best_weights, best_slope = np.zeros_like(best_weights), np.zeros_like(best_slope)
+            best_estimate = half_variance(window, best_weights)
         return in_phase(state, phase_after)._replace(
-            weights=weights,
+            weights=tried.weights,
+            slope=tried.slope,
             best_weights=best_weights,
+            best_slope=best_slope,
             best_estimate=np.asarray(best_estimate),
             best_positions=drawn.ends if judgement.is_best else state.best_positions,
             best_window=_choose_draws(is_renewed, window, state.best_window),
             best_draws=_choose_draws(is_renewed, drawn.positions, state.best_draws),
             scale=scale,
-            damping=np.asarray(damping),
+            damping=np.asarray(tried.damping),
             round=np.asarray(int(state.round) + (NUM_SHAPING_ROUNDS if state.is_first else 1), np.int32),
             num_poor=np.asarray(judgement.num_poor, np.int32),
             is_first=np.asarray(False),
@@ -198,22 +203,38 @@ class Rounds:
         )
 
 
+class Tried(NamedTuple):
+    """What the next round tries, and the damping of the solve behind it."""
+
+    weights: np.ndarray
+    slope: np.ndarray
+    damping: float
+
+
 def next_weights(
-    state: LeastSquaresState, judgement: Judgement, window: Window, problem: Problem
-) -> tuple[np.ndarray, float]:
-    """Solve the equations of the best window and the new one together, or try the best weights again."""
+    state: LeastSquaresState, judgement: Judgement, window: Window, positions: Position, problem: Problem
+) -> Tried:
+    """Solve the equations of the best window and the new one together, or try the best weights again.
+
+    Beside a Gaussian term both windows are solved without the part that a slope explains, each of its own; the slope
+    itself follows from the better one of those that were drawn by chains.
+    """
     if not judgement.is_solving:
-        return judgement.best_weights, judgement.damping
-    both = Window(*(np.concatenate(pair) for pair in zip(state.best_window, window, strict=True)))
+        best_slope = state.slope if judgement.is_best else state.best_slope
+        return Tried(judgement.best_weights, best_slope, judgement.damping)
+    pairs = [(state.best_window, state.best_draws), (window, positions)]
+    slopes = [None if state.is_first else directions_of(known_expansion(state), draws) for _, draws in pairs]
+    parts = [pair[0] if along is None else along.without(pair[0]) for pair, along in zip(pairs, slopes, strict=True)]
+    both = Window(*(np.concatenate(sides) for sides in zip(*parts, strict=True)))
     solution = solve(both, judgement.best_weights, judgement.damping, curvature_of(state, problem))
-    return solution.weights, float(solution.ridge)
+    newer = judgement.is_best or not np.isfinite(state.best_estimate)
+    slope = slope_beside(solution.weights, pairs[newer][0], slopes[newer], state.slope)
+    return Tried(solution.weights, slope, float(solution.ridge))
 
 
-def or_nothing(window: Window, weights: np.ndarray, estimate: float) -> tuple[np.ndarray, float]:
+def is_beaten_by_none(window: Window, estimate: float) -> bool:
     """Beside a Gaussian term no rows at all are better than rows that explain less than nothing."""
-    nothing = np.zeros_like(weights)
-    alone = half_variance(window, nothing)
-    return (weights, estimate) if not alone < estimate else (nothing, alone)
+    return half_variance(window, np.zeros(window.values.shape[1])) < estimate
 
 
 def _next_phase(phase: int, state: LeastSquaresState) -> int:

@@ -47,7 +47,10 @@ class LeastSquaresState(NamedTuple):
     """The rows themselves."""
     weights: np.ndarray
     """To be tried in the next round."""
+    slope: np.ndarray
+    """s (d,) that goes with them, beside a Gaussian term; zero otherwise."""
     best_weights: np.ndarray
+    best_slope: np.ndarray
     best_estimate: np.ndarray
     best_positions: Position
     """Where the chains were under the best weights; each round starts there."""
