@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -152,6 +153,31 @@ def test_training_needs_fewer_rows_with_it(monkeypatch):
 
 def _nothing(key, problem, weights, window, positions, is_second, **_):
     return exchange.Exchanged(problem.indices, problem.rows, window, 0)
+
+
+def test_rows_of_the_best_weights_stay(seed):
+    """Beside a Gaussian term rows are exchanged several times at once; training may still come back to the best."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_t(3, size=(800, 9))
+    data = {"x": x, "y": (rng.random(800) < 1.0 / (1.0 + np.exp(2.0 - x @ np.full(9, 0.4)))).astype(float)}
+    model = cm.models.logistic_regression(9)
+    method = cm.LeastSquares(num_draws=120, num_chains=2, num_rounds=6, tolerance=1e-9, gaussian_term=True)
+    chosen = cm.selection.Uniform().select(rng, data, 800, 24)
+    problem = make_problem(model, to_rows(data), chosen, starting_positions(model, jax.random.key(0), 2))
+    seen = []
+
+    def look(event):
+        state = event.state
+        if np.isfinite(state.best_estimate):
+            seen.append(dict(zip(state.indices.tolist(), state.best_weights.tolist(), strict=True)))
+        return False
+
+    run(method, problem, jax.random.key(seed), num_steps=method.max_steps, callbacks=[look])
+    heavy = [{row: weight for row, weight in best.items() if weight > 0} for best in seen]
+    assert len({tuple(best) for best in seen}) > 1, "rows were exchanged"
+    changes = [(before, after) for before, after in pairwise(heavy) if before != after]
+    for before, after in changes:
+        assert set(after.values()) != set(before.values()), "the same weights stand for other rows"
 
 
 def test_a_run_goes_on_from_before_an_exchange(tmp_path):

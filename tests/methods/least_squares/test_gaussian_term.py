@@ -19,7 +19,8 @@ from coreset_mcmc.methods.least_squares.curvature import MOST_CURVATURE, RowCurv
 from coreset_mcmc.methods.least_squares.equations import Window, row_values
 from coreset_mcmc.methods.least_squares.expansion import expansion_at, weighted_derivatives
 from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
-from coreset_mcmc.methods.least_squares.rounds import or_nothing
+from coreset_mcmc.methods.least_squares.rounds import is_beaten_by_none
+from coreset_mcmc.methods.least_squares.slope import LARGEST
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
@@ -168,11 +169,9 @@ def test_negative_curvature_of_the_likelihood_counts_as_flat():
 
 def test_rows_that_explain_less_than_nothing_are_left_out():
     window = Window(np.array([[1.0], [-1.0], [0.0]]), np.array([-1.0, 1.0, 0.0]))
-    weights, estimate = or_nothing(window, np.array([2.0]), 4.5)
-    assert weights == 0.0
-    assert estimate == 0.5
-    assert or_nothing(window, np.array([2.0]), 0.2)[0] == 2.0
-    assert or_nothing(window, np.array([2.0]), np.nan)[0] == 2.0
+    assert is_beaten_by_none(window, 4.5), "half a nat is left without any row"
+    assert not is_beaten_by_none(window, 0.2)
+    assert not is_beaten_by_none(window, np.nan)
 
 
 def quietly(*arguments, **options):
@@ -227,10 +226,15 @@ def test_the_term_is_proper_and_matches(fitted):
     def of_coreset(at):
         return coreset.weights @ model.log_likelihood(at, rows) + coreset.term.log_density(at)
 
+    def of_all(at):
+        return jnp.sum(model.log_likelihood(at, data))
+
     with jax.enable_x64(True):
-        own = jax.grad(of_coreset)(position)["beta"]
-        full = jax.grad(lambda at: jnp.sum(model.log_likelihood(at, data)))(position)["beta"]
+        own, full = (jax.hessian(density)(position)["beta"]["beta"] for density in (of_coreset, of_all))
+        slope = jax.grad(of_coreset)(position)["beta"] - jax.grad(of_all)(position)["beta"]
     np.testing.assert_allclose(own, full, atol=1e-6)
+    moved = np.sqrt(slope @ np.linalg.solve(-full, slope))
+    assert 0.0 < moved <= LARGEST, "by so many standard deviations the slope moves the mean"
 
 
 @pytest.mark.full
