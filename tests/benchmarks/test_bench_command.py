@@ -84,7 +84,7 @@ def test_unknown_names_are_refused(tmp_path):
         ("numpyro", ["--out", "."], ["interop_numpyro.csv", "interop_numpyro.md"]),
         pytest.param("pymc", ["--out", "."], ["interop_pymc.csv", "interop_pymc.md"], marks=pytest.mark.slow),
         ("scale", ["--out", ".", "--data", "files"], ["scale.csv"]),
-        ("many", ["--out", ".", "--contestant", "ours"], ["many.csv"]),
+        ("many", ["--out", ".", "--contestant", "ours", "--seeds", "1"], ["many.csv", "many.md"]),
         ("stan", ["--out", "."], ["interop_stan.md"]),
     ],
 )

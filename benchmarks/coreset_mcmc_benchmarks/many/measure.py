@@ -1,4 +1,4 @@
-"""One fit in a fresh process, and how far it is from its own correction by importance weights on all rows."""
+"""One contestant in a fresh process: seconds, memory, and how far its draws are from the full posterior."""
 
 from __future__ import annotations
 
@@ -6,68 +6,70 @@ import json
 import os
 import resource
 import sys
-import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coreset_mcmc.diagnostics.metrics import bulk_ess, two_moment_kl
+from coreset_mcmc.results.ratios import Ratios
+from coreset_mcmc_benchmarks.draws import continuous
+from coreset_mcmc_benchmarks.many.contestants import CONTESTANTS, Ended
+from coreset_mcmc_benchmarks.many.problems import PROBLEMS, QUICK
+from coreset_mcmc_benchmarks.many.reference import errors, moments_of, ratios_of
+
 BLOCK = 1024
-CONTESTANTS = ("ours", "plain", "term-alone")
-"""The default; without a Gaussian term; and the term without any row, which is a Laplace approximation with the exact
-prior."""
-REFERENCE_DRAWS = 400
+NUM_CHECKED = 400
+"""Draws behind the KL on all rows."""
 
 
-def measured(name: str, size: int, contestant: str, seed: int, *, quick: bool) -> dict[str, Any]:
-    """Seconds with compilation, estimated KL, and the largest errors of means and deviations against the correction."""
-    import coreset_mcmc as cm  # noqa: PLC0415 - in the child process
-    from coreset_mcmc_benchmarks.many.problems import PROBLEMS, QUICK  # noqa: PLC0415
-
+def measured(task: dict[str, Any]) -> dict[str, Any]:
+    """The row of the table; the clock stands still while data are made and results are compared."""
     warnings.simplefilter("ignore", UserWarning)
-    model, data = (QUICK if quick else PROBLEMS)[name].make()
-    load, began = os.getloadavg()[0], time.perf_counter()
-    fitted = cm.fit(model, data, random_seed=seed, progressbar=False, **_options(contestant, size))
-    seconds = time.perf_counter() - began
+    problem = (QUICK if task["quick"] else PROBLEMS)[task["problem"]]
+    data = Path(task["data"]) if task["data"] else None
+    made = problem.make(data)
+    load = os.getloadavg()[0]
+    ended = CONTESTANTS[task["contestant"]](made, task["rows"], task["seed"])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * BLOCK
-    corrected = fitted.reweight(draws=REFERENCE_DRAWS, progressbar=False)
-    shift, ratio = _errors(fitted, corrected)
-    table = fitted.summary(round_to="none")
-    return {
-        "seconds": seconds,
-        "compile_seconds": fitted.training.compile_seconds + fitted.sampling.compile_seconds,
+    row: dict[str, Any] = {
+        "seconds": ended.seconds,
         "peak_gigabytes": peak / 1e9,
-        "num_parameters": len(table),
-        "kl_estimate": fitted.kl_estimate,
-        "pareto_k": corrected.settings["pareto_k"],
-        "effective_draws": corrected.settings["effective_draws"],
-        "largest_shift": shift,
-        "largest_sd_error": ratio,
-        "smallest_ess": float(table["ess_bulk"].min()),
-        "term": fitted.settings["gaussian_term"],
+        "note": ended.note,
         "load_before": load,
+        "load_after": os.getloadavg()[0],
     }
+    if ended.draws is None:
+        return row
+    values = continuous(ended.draws)
+    moments = moments_of(
+        task["problem"], problem, made, folder=Path(task["references"]), papers=Path(task["papers"]), data=data
+    )
+    row |= {"num_parameters": values.shape[-1], "smallest_ess": float(np.min(bulk_ess(values)))}
+    row |= errors(ended.draws, moments) | {"reference_draws": moments.effective_draws, "reference_k": moments.pareto_k}
+    if moments.covariance is not None:
+        row["two_moment_kl"] = two_moment_kl(values, moments.mean, moments.covariance)
+    return row | _checked(ended)
 
 
-def _options(contestant: str, size: int) -> dict[str, Any]:
-    import coreset_mcmc as cm  # noqa: PLC0415 - in the child process
+def _checked(ended: Ended) -> dict[str, Any]:
+    """Of draws of a coreset posterior: the estimate of the fit, and another from all rows at more draws."""
+    fitted = ended.fitted
+    if fitted is None:
+        return {}
+    if not fitted.samples_coreset:
+        return {"pareto_k": fitted.settings.get("pareto_k", "")}
+    ratios = ratios_of(fitted, NUM_CHECKED)
+    return {"kl_estimate": fitted.kl_estimate, "kl_all_rows": _kl(ratios), "pareto_k": ratios.pareto_k}
 
-    if contestant == "term-alone":
-        return {"coreset_size": 1, "method": cm.LeastSquares(gaussian_term=True)}
-    return {"coreset_size": size, "method": cm.LeastSquares(gaussian_term=None if contestant == "ours" else False)}
 
-
-def _errors(fitted: Any, corrected: Any) -> tuple[float, float]:
-    """Of all parameters the largest distance of means, in standard deviations, and of deviations, as a share."""
-    shifts, ratios = [], []
-    for name, draws in fitted.posterior.data_vars.items():
-        own, right = (np.asarray(part).reshape(-1, *np.shape(draws)[2:]) for part in (draws, corrected.posterior[name]))
-        spread = right.std(axis=0)
-        shifts.append(np.max(np.abs(own.mean(axis=0) - right.mean(axis=0)) / spread))
-        ratios.append(np.max(np.abs(own.std(axis=0) / spread - 1.0)))
-    return float(max(shifts)), float(max(ratios))
+def _kl(ratios: Ratios) -> float:
+    """log mean exp(r) - mean(r) of log-ratios r, known up to a constant, or half their variance if that is larger."""
+    shifted = ratios.log_weights - ratios.log_weights.max()
+    by_mean = float(np.log(np.mean(np.exp(shifted))) - np.mean(shifted))
+    return max(by_mean, float(0.5 * np.var(shifted, ddof=1)))
 
 
 if __name__ == "__main__":
-    problem, size, contestant, seed, quick = sys.argv[1:]
-    print(json.dumps(measured(problem, int(size), contestant, int(seed), quick=quick == "quick")))
+    print(json.dumps(measured(json.loads(sys.argv[1]))))

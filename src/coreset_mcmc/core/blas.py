@@ -14,7 +14,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-SMALL = 1_000
+SMALL = 2_000
 """Rows of a matrix from which on several threads are worth it."""
 
 
