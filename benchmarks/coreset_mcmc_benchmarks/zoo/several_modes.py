@@ -105,9 +105,17 @@ def frequency(name: str, true: float, noise: float, count: int = ROWS) -> Proble
 
 
 def sign(name: str, model: cm.Model, level: float, count: int) -> Problem:
-    """The data know a magnitude, the prior the sign if anyone."""
+    """The data know a magnitude, the prior the sign if anyone; if nobody does, the magnitude is what is compared."""
     data = {"y": generator(name).normal(level, 1.0, count)}
+    if model is MAGNITUDE:
+        truth = grid_moments(model, data, [(-8.0, 8.0)], shown=np.abs)
+        return Problem(model, data, truth, (min(SIZE, count),), fold=without_signs)
     return Problem(model, data, grid_moments(model, data, [(-8.0, 8.0)]), (min(SIZE, count),))
+
+
+def without_signs(draws: Draws) -> Draws:
+    """What does not change when the sign does."""
+    return {name: np.abs(values) for name, values in draws.items()}
 
 
 def ascending(draws: Draws) -> Draws:
