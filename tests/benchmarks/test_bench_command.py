@@ -70,9 +70,14 @@ def test_unknown_names_are_refused(tmp_path):
         ("slice-kernels", [], []),
         pytest.param("references", ["--out", "."], ["unidentified-regression-*.npz"], marks=pytest.mark.slow),
         ("methods", ["--method", "uniform", "--out", "."], ["methods.csv", "methods.md"]),
-        ("calibration", ["--out", "."], ["calibration.csv", "calibration.md", "calibration.png"]),
-        ("faults", ["--out", "."], ["faults.csv", "faults.md"]),
-        ("fuzz", ["--out", "."], ["fuzz.csv", "fuzz.md"]),
+        pytest.param(
+            "calibration",
+            ["--out", "."],
+            ["calibration.csv", "calibration.md", "calibration.png"],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("faults", ["--out", "."], ["faults.csv", "faults.md"], marks=pytest.mark.slow),
+        pytest.param("fuzz", ["--out", "."], ["fuzz.csv", "fuzz.md"], marks=pytest.mark.slow),
         ("trust", ["--out", "."], ["trust_zoo.csv", "trust_zoo.md", "trust_zoo.png"]),
         pytest.param(
             "trust",
