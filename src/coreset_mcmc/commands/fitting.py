@@ -160,6 +160,7 @@ def _carry_out(
             warnings.simplefilter("always", UserWarning)
             fitted = _fit(table, folder, model, engine)
         warned = [by_flags(str(warning.message)) for warning in caught if warning.category is UserWarning]
+        warned = [message for message in warned if "hardly pays" not in message]
         folder.write(folder.draws, fitted.save)
         with announced(console, "Reading the rows of the coreset ..."):
             rows = coreset_rows(fitted, model)

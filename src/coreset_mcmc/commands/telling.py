@@ -8,12 +8,18 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from coreset_mcmc.commands.budget import AUTO
 from coreset_mcmc.commands.clock import Clock
 from coreset_mcmc.commands.config import Config
 from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder
 from coreset_mcmc.commands.paths import name_of
 from coreset_mcmc.commands.summary import print_parameters, print_verdict
+from coreset_mcmc.methods.registry import METHODS
+from coreset_mcmc.methods.sizes import advice_for_few_rows, hardly_pays
 from coreset_mcmc.tables import Regression
+
+MOST_PRIORS = 30
+"""Shown in the terminal, each in a line."""
 
 
 def print_plan(console: Console, config: Config, model: Regression) -> None:
@@ -22,11 +28,23 @@ def print_plan(console: Console, config: Config, model: Regression) -> None:
         f"[bold]{escape(config.model.formula)}[/bold] ({model.family}), {model.num_rows:,} rows of "
         f"{escape(name_of(config.data.paths))}, seed {config.sampling.seed}"
     )
-    priors = ", ".join(f"{name} ~ {prior}" for name, prior in list(model.priors.items())[:8])
-    more = f" and {len(model.priors) - 8} more" if len(model.priors) > 8 else ""
-    console.print(f"Priors: {escape(priors)}{more}")
-    for note in model.notes:
+    console.print("Priors:")
+    for name, prior in list(model.priors.items())[:MOST_PRIORS]:
+        console.print(f"  {escape(name)} ~ {escape(prior)}", highlight=False)
+    if len(model.priors) > MOST_PRIORS:
+        console.print(f"  and {len(model.priors) - MOST_PRIORS} more, in summary.json")
+    for note in [*model.notes, *_about_size(config, model)]:
         console.print(escape(note))
+
+
+def _about_size(config: Config, model: Regression) -> list[str]:
+    method = METHODS[config.coreset.method]()
+    if not method.uses_coreset_rows or config.coreset.size == AUTO:
+        return []
+    start: Any = model.model.initial_position
+    size = config.coreset.size or min(method.default_rows(model.model, start), model.num_rows)
+    instead = "--method laplace and --method nuts"
+    return [advice_for_few_rows(int(size), model.num_rows, instead)] if hardly_pays(int(size), model.num_rows) else []
 
 
 def print_result(console: Console, folder: RunFolder, summary: Mapping[str, Any], clock: Clock) -> None:

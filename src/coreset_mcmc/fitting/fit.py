@@ -28,6 +28,7 @@ from coreset_mcmc.fitting.reading import read
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
+from coreset_mcmc.methods.sizes import advice_for_few_rows, hardly_pays
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.fit import Fit
 
@@ -115,6 +116,14 @@ def fit(
         reading = read(request)
         fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_best(request, reading)
     about_coreset = coreset_warnings(fitted.kl_estimate) if fitted.samples_coreset else []
+    if coreset_size is None and fitted.samples_coreset:
+        about_coreset = [*about_coreset, *_about_size(len(fitted.coreset.indices), fitted.coreset.num_rows)]
     for message in [*sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)
     return fitted
+
+
+def _about_size(size: int, num_rows: int) -> list[str]:
+    """Of a size that nobody has chosen."""
+    instead = "method=cm.Laplace() and method=cm.NUTS()"
+    return [advice_for_few_rows(size, num_rows, instead)] if hardly_pays(size, num_rows) else []

@@ -30,3 +30,17 @@ def default_rows(num_coordinates: int) -> int:
 def default_rows_beside_term(num_coordinates: int) -> int:
     """Of one beside a Gaussian term: a few for each parameter, whose own rows are not quadratic."""
     return min(max(DEFAULT_ROWS, 2 * num_coordinates), MOST_ROWS_BESIDE_TERM)
+
+
+LARGEST_SHARE = 0.2
+"""Of all rows: a larger coreset is hardly cheaper than the rows themselves."""
+
+
+def hardly_pays(size: int, num_rows: int) -> bool:
+    """Whether a method that takes all rows would do as well."""
+    return size > LARGEST_SHARE * num_rows
+
+
+def advice_for_few_rows(size: int, num_rows: int, instead: str) -> str:
+    """What to say then; ``instead`` are methods in the words of the user's door."""
+    return f"A coreset of {size:,} of {num_rows:,} rows, more than a fifth, hardly pays: {instead} take all rows."

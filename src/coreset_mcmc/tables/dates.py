@@ -23,8 +23,8 @@ DATE_CALLS: dict[str, Callable[[Any], Any]] = {
     "quarter": lambda dates: dates.quarter,
     "month": lambda dates: dates.month,
     "day": lambda dates: dates.day,
-    "dayofweek": lambda dates: dates.dayofweek,
-    "dayofyear": lambda dates: dates.dayofyear,
+    "dayofweek": lambda dates: dates.day_of_week,
+    "dayofyear": lambda dates: dates.day_of_year,
     "hour": lambda dates: dates.hour,
     "days": lambda dates: (dates - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1),
 }
