@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
+import coreset_mcmc as cm
 from coreset_mcmc.commands.cli import app
-
-pytestmark = pytest.mark.full
+from coreset_mcmc.commands.config import Config, read_config, write_config
+from coreset_mcmc.commands.reading import opened
+from coreset_mcmc.commands.telling import print_plan
 
 
 def visits() -> pd.DataFrame:
@@ -26,6 +30,7 @@ def visits() -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 def test_a_run_with_everything(tmp_path):
     """A gamma regression with groups, weights, a filter, dates and lumped levels; what it says and what it leaves."""
     visits().to_csv(tmp_path / "visits.csv", index=False)
@@ -56,9 +61,35 @@ def test_a_run_with_everything(tmp_path):
     rows = pd.read_csv(tmp_path / "run" / "coreset.csv")
     assert {"spent", "age", "day", "store", "times"} <= set(rows.columns)
     assert (rows["spent"] > 0).all()
-    again = CliRunner().invoke(
-        app, ["fit", "--config", str(tmp_path / "run" / "config.toml"), "--out", str(tmp_path / "again")]
-    )
-    assert again.exit_code == 0, again.output
-    other = json.loads((tmp_path / "again" / "summary.json").read_text())
-    assert other["parameters"] == summary["parameters"]
+
+
+def test_options_reach_the_regression_and_the_configuration(tmp_path):
+    visits().to_csv(tmp_path / "visits.csv", index=False)
+    config = Config().changed("data", path=str(tmp_path / "visits.csv"), where="spent > 0", weights="times", lump_rare=20)
+    config = config.changed("model", formula="spent ~ age + month(day) + (1|store)", family="gamma", link="inverse")
+    write_config(config, tmp_path / "config.toml")
+    again = read_config(tmp_path / "config.toml")
+    assert again == config
+    table = opened(Console(quiet=True), again)
+    assert set(table.columns) == {"spent", "age", "day", "store", "times"}
+    built = table.regression(Console(quiet=True), tmp_path / "table.parquet", None)
+    assert built.distribution.link == "inverse"
+    assert any("rows left out by the filter" in note for note in built.notes)
+    assert any("times are frequency weights" in note for note in built.notes)
+    assert list(built.model.coords["store__factor_dim"]) == [f"s{number}" for number in range(6)]
+
+
+def test_a_coreset_that_hardly_pays_is_said_to_be_one(tmp_path):
+    table = visits()
+    built = cm.regression("spent ~ age", table)
+    for size, count in ((None, 500), (200, 200), (180, 0)):
+        output = io.StringIO()
+        config = Config().changed("data", path="visits.csv").changed("coreset", size=size)
+        print_plan(Console(file=output, width=200), config, built)
+        expected = f"A coreset of {count} of 900 rows, more than a fifth, hardly pays: --method laplace and --method nuts"
+        assert (expected in output.getvalue()) == bool(count)
+    method = Config().changed("data", path="visits.csv").changed("coreset", method="laplace")
+    output = io.StringIO()
+    print_plan(Console(file=output, width=200), method, built)
+    assert "hardly pays" not in output.getvalue()
+    assert "  age ~ Normal(0, " in output.getvalue()
