@@ -65,7 +65,9 @@ def test_a_run_with_everything(tmp_path):
 
 def test_options_reach_the_regression_and_the_configuration(tmp_path):
     visits().to_csv(tmp_path / "visits.csv", index=False)
-    config = Config().changed("data", path=str(tmp_path / "visits.csv"), where="spent > 0", weights="times", lump_rare=20)
+    config = Config().changed(
+        "data", path=str(tmp_path / "visits.csv"), where="spent > 0", weights="times", lump_rare=20
+    )
     config = config.changed("model", formula="spent ~ age + month(day) + (1|store)", family="gamma", link="inverse")
     write_config(config, tmp_path / "config.toml")
     again = read_config(tmp_path / "config.toml")
@@ -86,7 +88,9 @@ def test_a_coreset_that_hardly_pays_is_said_to_be_one(tmp_path):
         output = io.StringIO()
         config = Config().changed("data", path="visits.csv").changed("coreset", size=size)
         print_plan(Console(file=output, width=200), config, built)
-        expected = f"A coreset of {count} of 900 rows, more than a fifth, hardly pays: --method laplace and --method nuts"
+        expected = (
+            f"A coreset of {count} of 900 rows, more than a fifth, hardly pays: --method laplace and --method nuts"
+        )
         assert (expected in output.getvalue()) == bool(count)
     method = Config().changed("data", path="visits.csv").changed("coreset", method="laplace")
     output = io.StringIO()
