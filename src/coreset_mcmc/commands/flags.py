@@ -33,8 +33,12 @@ PHRASES = (
     (r'to="(\w+)\.parquet"', r"--out \1.parquet"),
     (r", or use a kernel that mixes faster", ", or try --method nuts"),
     (r"\bmethod=cm\.LeastSquares\(gaussian_term=False\)", "--no-gaussian-term"),
+    (r"\blump_rare=(\d+)", r"--lump-rare \1"),
+    (r"\b(family|link|trials)='(\w+)'", r"--\1 \2"),
 )
 """Patterns and what takes their place, in this order."""
+SUBJECT = re.compile(r"^(weights|where|lump_rare|trials|family|link)\b")
+"""What an error is about, if it is an option."""
 
 
 def by_flags(text: str) -> str:
@@ -46,9 +50,8 @@ def by_flags(text: str) -> str:
 
 def error_by_flags(error: InputError) -> InputError:
     """The same error in the words of the command line."""
-    return InputError(
-        by_flags(error.subject), got=by_flags(error.got), expected=by_flags(error.expected), fix=by_flags(error.fix)
-    )
+    subject = SUBJECT.sub(lambda found: f"--{found[1].replace('_', '-')}", by_flags(error.subject))
+    return InputError(subject, got=by_flags(error.got), expected=by_flags(error.expected), fix=by_flags(error.fix))
 
 
 def verdict_by_flags(trust: Trust) -> Trust:

@@ -22,20 +22,8 @@ from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.engines.dask_engine import Dask
 from coreset_mcmc.engines.ray_engine import Ray
 from coreset_mcmc.tables import Regression, regression
-from coreset_mcmc.tables.families import FAMILIES
 from coreset_mcmc.tables.request import Request
 
-FLAGS = {
-    **{"drop_missing=True": "--drop-missing", "lump_rare=50": "--lump-rare 50", "trials='n'": "--trials n"},
-    **{f"family='{name}'": f"--family {name}" for name in FAMILIES},
-    "link='probit'": "--link probit",
-}
-"""What options of functions are called on the command line."""
-SUBJECTS = {
-    **{"weights": "--weights", "where": "--where", "lump_rare": "--lump-rare", "trials": "--trials"},
-    **{"family": "--family", "link": "--link"},
-}
-"""What errors are about, as the command line calls it; the first word of a subject."""
 STARTING = {
     DASK: 'Start one: "dask scheduler", and "dask worker ADDRESS" on each machine.',
     RAY: 'Start one: "ray start --head", and "ray start --address ADDRESS" on each other machine.',
@@ -68,20 +56,19 @@ class OpenTable:
     def regression(self, console: Console, converted: Path, engine: Engine | None) -> Regression:
         """Read or measure the table."""
         model, data, source = self.config.model, self.config.data, self._source(console, converted)
-        with flags_by_name():
-            return regression(
-                model.formula,
-                source,
-                family=model.family,
-                link=model.link,
-                priors=model.priors,
-                drop_missing=data.drop_missing,
-                weights=data.weights,
-                trials=model.trials,
-                where=data.where,
-                lump_rare=data.lump_rare,
-                engine=engine,
-            )
+        return regression(
+            model.formula,
+            source,
+            family=model.family,
+            link=model.link,
+            priors=model.priors,
+            drop_missing=data.drop_missing,
+            weights=data.weights,
+            trials=model.trials,
+            where=data.where,
+            lump_rare=data.lump_rare,
+            engine=engine,
+        )
 
     def _source(self, console: Console, converted: Path) -> Any:
         if not self.is_in_memory:
@@ -102,17 +89,16 @@ def opened(console: Console, config: Config) -> OpenTable:
 def _columns(config: Config, names: Sequence[str]) -> Sequence[str]:
     """Those that are read; what can be refused without the rows is refused here."""
     model, data = config.model, config.data
-    with flags_by_name():
-        return Request.read(
-            model.formula,
-            names,
-            model.family,
-            model.link,
-            weights=data.weights,
-            trials=model.trials,
-            where=data.where,
-            lump_rare=data.lump_rare,
-        ).sources
+    return Request.read(
+        model.formula,
+        names,
+        model.family,
+        model.link,
+        weights=data.weights,
+        trials=model.trials,
+        where=data.where,
+        lump_rare=data.lump_rare,
+    ).sources
 
 
 def _engine_name(console: Console, config: Config, table: Table, columns: Sequence[str]) -> str:
@@ -155,18 +141,3 @@ def _connected(name: str, scheduler: str) -> Dask | Ray:
             expected="the address of a cluster that runs" if is_installed else error.expected,
             fix=STARTING[name] if is_installed else error.fix,
         ) from error
-
-
-@contextmanager
-def flags_by_name() -> Iterator[None]:
-    """Errors speak of options as the command line calls them."""
-    try:
-        yield
-    except InputError as error:
-        parts = [error.got, error.expected, error.fix]
-        for option, flag in FLAGS.items():
-            parts = [part.replace(option, flag) for part in parts]
-        first, space, rest = error.subject.partition(" ")
-        name, sign, value = first.partition("=")
-        subject = SUBJECTS[name] + (" " if sign else "") + value + space + rest if name in SUBJECTS else error.subject
-        raise InputError(subject, got=parts[0], expected=parts[1], fix=parts[2]) from error
