@@ -84,3 +84,14 @@ def thinned(positions: Position, draws: int | None) -> Position:
     count = num_positions(flat)
     places = np.linspace(0, count - 1, min(draws, count)).astype(int)
     return jax.tree.map(lambda leaf: leaf[places], flat)
+
+
+def positions_of(position: Position, flat: np.ndarray) -> Position:
+    """Flat positions (K, d) as a tree like ``position`` with a leading axis, on the host."""
+    leaves, structure = jax.tree.flatten(position)
+    places = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
+    parts = [
+        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.asarray(leaf).dtype)
+        for leaf, first, last in zip(leaves, places[:-1], places[1:], strict=True)
+    ]
+    return jax.tree.unflatten(structure, parts)

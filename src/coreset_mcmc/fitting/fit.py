@@ -23,6 +23,7 @@ from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.driver.run import Callback
 from coreset_mcmc.fitting.auto_size import fit_growing
+from coreset_mcmc.fitting.exploring import explore, mode_warnings
 from coreset_mcmc.fitting.pipeline import fit_best
 from coreset_mcmc.fitting.reading import read
 from coreset_mcmc.fitting.request import Request
@@ -113,12 +114,12 @@ def fit(
     )
     request.check()
     with show_passes(progressbar):
-        reading = read(request)
+        reading = explore(read(request))
         fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_best(request, reading)
     about_coreset = coreset_warnings(fitted.kl_estimate) if fitted.samples_coreset else []
     if coreset_size is None and fitted.samples_coreset:
         about_coreset = [*about_coreset, *_about_size(len(fitted.coreset.indices), fitted.coreset.num_rows)]
-    for message in [*sampling_warnings(fitted.tree), *about_coreset]:
+    for message in [*mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)
     return fitted
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from coreset_mcmc.core.trees import chain_first
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.fitting.exploring import settings_of, with_exploring
 from coreset_mcmc.fitting.final_check import Check, check_coreset
 from coreset_mcmc.fitting.folders import inside
 from coreset_mcmc.fitting.memory import check_memory
@@ -85,7 +87,7 @@ def assemble(
     """Everything that the stages have left, as one result."""
     model, coreset = reading.model, training.trained.coreset
     return build_fit(
-        pilot=planned.pilot,
+        pilot=with_exploring(planned.pilot, reading.exploring),
         training=training.run,
         sampling=sampling.run,
         history=sampling.history,
@@ -103,6 +105,7 @@ def assemble(
             "model": model.name,
             "method": planned.method.name,
             **({} if coreset is None else planned.method.in_words(planned.problem, coreset)),
+            **settings_of(reading, chain_first(sampling.history.position)),
         },
         dims={**(model.dims or {}), **(request.dims or {})},
         coords={**(model.coords or {}), **(request.coords or {})},

@@ -10,6 +10,7 @@ from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.checkpoint import Checkpoint
+from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.engines.dask_frame import is_dask_frame, source_from_dask
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
@@ -17,6 +18,7 @@ from coreset_mcmc.methods.registry import DEFAULT_METHOD
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.with_data import bound, check_columns
 from coreset_mcmc.posterior.derivatives import without_missing_derivatives
+from coreset_mcmc.posterior.modes.found import Modes
 from coreset_mcmc.posterior.problem import check_model, starting_positions
 
 
@@ -42,6 +44,10 @@ class Reading(NamedTuple):
     """A start for each chain of training or sampling, whichever has more, with a leading axis."""
     keys: Keys
     method: Method
+    modes: Modes | None = None
+    """What a search for modes has found; None where there was none."""
+    exploring: Cost | None = None
+    """What that search took, if it was made for this fit."""
 
 
 def read(request: Request) -> Reading:

@@ -26,6 +26,7 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.sizes import default_rows, rows_to_start_from
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.newton import NewtonSearch
 from coreset_mcmc.posterior.problem import Problem
 
 
@@ -154,6 +155,11 @@ class Method(Steps):
     def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
         """A sampler like the one that :meth:`finish` hands over in all but its numbers, to be compiled meanwhile."""
         del problem, num_chains
+        return None
+
+    @property
+    def mode_search(self) -> NewtonSearch | None:
+        """How it finds a mode of all rows, for methods whose chains begin where modes were looked for."""
         return None
 
     @property

@@ -80,6 +80,7 @@ def bradley_terry(num_players: int) -> Model:
         change_bound=ChangeBound(_one, _largest_change),
         check_data=check_data,
         dims={"ability": ("player",)},
+        log_concave=True,
         name="bradley_terry",
     )
 

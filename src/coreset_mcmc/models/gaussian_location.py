@@ -49,6 +49,7 @@ def gaussian_location(dim: int) -> Model:
         initial_position={"theta": np.zeros(dim)},
         check_data=check_data,
         dims={"theta": ("dimension",)},
+        log_concave=True,
         name="gaussian_location",
     )
 

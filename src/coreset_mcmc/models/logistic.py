@@ -63,5 +63,6 @@ def logistic_regression(num_features: int) -> Model:
         change_bound=ChangeBound(_row_norm, _largest_change),
         check_data=check_data,
         dims={"beta": ("coefficient",)},
+        log_concave=True,
         name="logistic_regression",
     )

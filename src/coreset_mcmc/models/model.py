@@ -73,6 +73,9 @@ class Model:
         initial_position: a pytree, or a function ``key -> pytree`` drawn once for each chain.
         linear_predictor: optional split of the likelihood that spares slice kernels and Hessians products of matrices.
         differentiable: whether gradients with respect to the position exist.
+        log_concave: whether the log-likelihood of every row is known to be concave in the position, and the prior to
+            have one mode: then no modes are looked for. (A prior with heavy tails may leave a valley, but a shallow one
+            that chains cross.)
         change_bound: optional bound on the change of any row's log-likelihood, for Confidence MH.
         structure: what is special about the model, for a kernel made for its kind, such as a :class:`SpikeAndSlab`;
             :mod:`coreset_mcmc.kernels.choice` finds that kernel by the type.
@@ -105,6 +108,7 @@ class Model:
     initial_position: Position | Callable[[Key], Position] | None = None
     linear_predictor: LinearPredictor | None = None
     differentiable: bool = True
+    log_concave: bool = False
     change_bound: ChangeBound | None = None
     structure: Any = None
     check_data: Callable[[Batch], None] | None = None

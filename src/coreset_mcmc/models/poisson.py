@@ -56,5 +56,6 @@ def poisson_regression(num_features: int) -> Model:
         initial_position={"beta": np.zeros(num_features + 1)},
         check_data=check_data,
         dims={"beta": ("coefficient",)},
+        log_concave=True,
         name="poisson_regression",
     )

@@ -5,7 +5,9 @@ What is compiled are small programs for a leaf of rows; the search itself is a f
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +16,7 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.rows import Rows
-from coreset_mcmc.data.task import RowFunction
+from coreset_mcmc.data.task import RowFunction, SumOver, Task
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior import predictor_sums
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState
@@ -71,8 +73,18 @@ class FullPosterior:
 
     def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
         """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""
-        likelihood = self.rows.sum(self.row_derivatives, flat, description=description)
-        total: Derivatives = jax.tree.map(np.asarray, _with_prior(self.model, self.unravel, flat, likelihood))
+        return self.derivatives_at([flat], description)[0]
+
+    def derivatives_at(self, positions: Sequence[np.ndarray], description: str) -> list[Derivatives]:
+        """The same at several flat positions, which share the pass and its program."""
+        tasks = [Task(SumOver(self.row_derivatives), (flat,)) for flat in positions]
+        return [
+            self._with_prior(flat, sums)
+            for flat, sums in zip(positions, self.rows.scan(tasks, description), strict=True)
+        ]
+
+    def _with_prior(self, flat: np.ndarray, sums: Any) -> Derivatives:
+        total: Derivatives = jax.tree.map(np.asarray, _with_prior(self.model, self.unravel, flat, sums))
         return total._replace(value=np.where(total.value < np.inf, total.value, -np.inf))
 
     @property
@@ -103,6 +115,11 @@ def flat_position(position: Position) -> np.ndarray:
     """A position as one NumPy array."""
     leaves = [np.asarray(leaf, np.float64).reshape(-1) for leaf in jax.tree.leaves(position)]
     return np.concatenate(leaves) if leaves else np.zeros(0)
+
+
+def mode_key(model: Model, start: np.ndarray) -> Hashable:
+    """Under what the mode is remembered by rows: it follows from the model and from where the search began."""
+    return "mode", model, start.tobytes()
 
 
 def posterior_of(problem: Problem) -> FullPosterior:

@@ -213,6 +213,17 @@ def newton_decrement(at: Derivatives) -> Array:
     return xp.where(is_peaked & xp.isfinite(decrement), decrement, xp.inf)
 
 
+def held(at: Derivatives, is_held: Array) -> Derivatives:
+    """Derivatives of the same density with some parameters (d,) held: no slope, and a curvature of their own."""
+    xp = at.gradient.__array_namespace__()
+    own = xp.abs(xp.diagonal(at.hessian))
+    own = xp.where(is_held, xp.where(own > 0, own, 1.0), 0.0)
+    return at._replace(
+        gradient=xp.where(is_held, 0.0, at.gradient),
+        hessian=xp.where(is_held[:, None] | is_held, 0.0, at.hessian) - own * xp.eye(own.shape[0]),
+    )
+
+
 class _Curvature(NamedTuple):
     """The local quadratic in coordinates in which minus the Hessian has a unit diagonal, along its eigenvectors."""
 

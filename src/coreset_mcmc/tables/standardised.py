@@ -171,6 +171,7 @@ def standardised_model(structure: Structure) -> Model:
         structure.log_likelihood,
         regressors=structure.regressors,
         change_bound=ChangeBound(structure.row_length, _largest_change) if is_logistic else None,
+        log_concave=structure.family.log_concave and not structure.groups,
         identity=asdict(structure),
         name=f"{structure.family.name} regression",
     )

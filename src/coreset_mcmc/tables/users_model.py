@@ -75,6 +75,7 @@ def users_model(
         predictive=predictive,
         expected=expected,
         observed=observed,
+        log_concave=inner.log_concave,
         compiled=inner,
         identity={
             "structure": inner.identity,

@@ -21,6 +21,7 @@ from coreset_mcmc.results.influence import effective_number, influence_of
 from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
 from coreset_mcmc.verdict import rules
 from coreset_mcmc.verdict.other_draws import without_coreset_draws
+from coreset_mcmc.verdict.other_modes import other_modes
 from coreset_mcmc.verdict.refits import Refit, compare, largest, num_parameters, options_of, refit, with_rows
 from coreset_mcmc.verdict.users_names import users_name
 from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
@@ -53,6 +54,7 @@ def trust(
     R-hat across coresets                   up to 1.05         up to 1.3              more **
     effective rows for each parameter       1 and more         fewer                  (never)
     estimated KL with half the rows *       up to 1            more                   (never)
+    share of modes that draws leave out     up to 0.01         more                   more than they hold
     R-hat of the chains                     up to 1.01         up to 1.1              more
     smallest bulk ESS                       100 for a chain    50 in all              fewer
     divergences                             none               up to 5 %              more
@@ -77,7 +79,7 @@ def trust(
     require_count("num_coresets", num_coresets, at_least=1, fix="Use 1 to leave the comparison out.")
     require(isinstance(fit, Fit), "fit", got=type(fit).__name__, expected="a Fit", fix="Pass what cm.fit returned.")
     if not fit.samples_coreset:
-        return without_coreset_draws(fit, began)
+        return without_coreset_draws(fit, began, seed=random_seed)
     model, positions = model_of(fit), fit.positions()
     with show_passes(progressbar):
         passed = _pass_over_rows(fit, model, positions, draws)
@@ -106,7 +108,9 @@ def trust(
         with labelled("half the rows: "):
             half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
         findings.append(_reserve(half, half_size, matters=matters))
-    findings.append(rules.sampling(sampling_quality(fit.tree)))
+    with show_passes(progressbar):
+        elsewhere = other_modes(fit, model, positions, seed=random_seed)
+    findings += [elsewhere.finding, rules.sampling(sampling_quality(fit.tree))]
     summary = (
         f"The coreset posterior is {passed.kl_estimate:.2g} nats from the full one as far as {passed.num_draws} draws "
         "can tell, and nothing else speaks against it."
@@ -124,7 +128,9 @@ def trust(
         size_sensitivity=half.kl_estimate,
         kl_of_others=kl_of_others,
         seconds=time.perf_counter() - began,
-        num_evaluations=passed.num_evaluations + sum(made.num_evaluations for made in (*others, half)),
+        num_evaluations=passed.num_evaluations
+        + elsewhere.num_evaluations
+        + sum(made.num_evaluations for made in (*others, half)),
     )
 
 

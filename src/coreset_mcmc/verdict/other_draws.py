@@ -10,12 +10,13 @@ from coreset_mcmc.diagnostics.mixing import sampling_quality
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.verdict import rules
+from coreset_mcmc.verdict.other_modes import other_modes
 from coreset_mcmc.verdict.verdict import CARE, Finding, Trust, conclude, level_of
 
 ESS_OF_WEIGHTS = 100.0
 
 
-def without_coreset_draws(fit: Fit, began: float) -> Trust:
+def without_coreset_draws(fit: Fit, began: float, *, seed: int) -> Trust:
     """Weights of resampled draws, mixing of all others; a distance that nobody measured calls for care."""
     findings: list[Finding] = []
     numbers: dict[str, Any] = {"effective_rows": fit.coreset.effective_size if fit.has_coreset else math.nan}
@@ -30,6 +31,10 @@ def without_coreset_draws(fit: Fit, began: float) -> Trust:
         if fit.law is Law.APPROXIMATE:
             findings.append(_distance(fit, numbers))
             summary = "The weights of these draws are even, so they can pass for draws of the full posterior."
+        if fit.model is not None and fit.own_rows is not None:
+            elsewhere = other_modes(fit, fit.model, fit.positions(), seed=seed)
+            numbers["num_evaluations"] = elsewhere.num_evaluations
+            findings.append(elsewhere.finding)
         findings.append(rules.sampling(sampling_quality(fit.tree)))
     return conclude(findings, summary, seconds=time.perf_counter() - began, **numbers)
 

@@ -11,12 +11,11 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import coreset_mcmc as cm
-from coreset_mcmc.core.trees import flattened
+from coreset_mcmc.core.trees import flattened, positions_of
 from coreset_mcmc.data import ArrayData
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
 from coreset_mcmc.data.selection import SelectedRows
-from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.scores import Scores
 from coreset_mcmc.methods.least_squares.start import taylor_at
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums, row_remainders

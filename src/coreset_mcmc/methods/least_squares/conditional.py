@@ -23,17 +23,15 @@ import numpy as np
 
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.core.trees import flat_positions
+from coreset_mcmc.core.trees import flat_positions, positions_of
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.methods.least_squares.drawing import WindowDrawing
 from coreset_mcmc.methods.least_squares.expansion import expansion_at
-from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.state import LeastSquaresState, Phase, Stepped, in_phase, nothing_learned
 from coreset_mcmc.posterior.by_passes import posterior_of
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
-from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState, approximation_at
+from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState, approximation_at, held
 from coreset_mcmc.posterior.problem import Problem
-from coreset_mcmc.posterior.second_order import Derivatives
 
 JOINT_STEPS = 12
 """Steps that the search for a joint mode is given where some parameters are read by no row."""
@@ -50,17 +48,6 @@ def unread_coordinates(problem: Problem, flat: np.ndarray) -> np.ndarray:
     few = replace(posterior_of(problem), rows=problem.passes.weighted(resident.rows, np.ones(len(resident.indices))))
     is_unread: np.ndarray = few.likelihood_gradient(flat, "which parameters rows read") == 0.0
     return is_unread
-
-
-def held(derivatives: Derivatives, is_held: np.ndarray) -> Derivatives:
-    """Derivatives of the same density with some parameters held: no slope, and a curvature of their own."""
-    both = np.outer(~is_held, ~is_held)
-    own = np.abs(np.diagonal(derivatives.hessian))
-    diagonal = np.where(is_held, np.where(own > 0, own, 1.0), 0.0)
-    return derivatives._replace(
-        gradient=np.where(is_held, 0.0, derivatives.gradient),
-        hessian=np.where(both, derivatives.hessian, 0.0) - np.diag(diagonal),
-    )
 
 
 def conditional_step(state: LeastSquaresState, problem: Problem, search: NewtonSearch, most: int) -> Stepped:

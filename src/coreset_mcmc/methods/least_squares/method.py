@@ -62,7 +62,7 @@ from coreset_mcmc.methods.least_squares.exchange import exchange_step
 from coreset_mcmc.methods.least_squares.expansion import unknown_expansion
 from coreset_mcmc.methods.least_squares.judgement import FIRST_DAMPING, NUM_SHAPING_ROUNDS
 from coreset_mcmc.methods.least_squares.rounds import Rounds
-from coreset_mcmc.methods.least_squares.start import ModeStart
+from coreset_mcmc.methods.least_squares.start import TOLERANCE, ModeStart
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
     LeastSquaresState,
@@ -83,6 +83,7 @@ from coreset_mcmc.methods.with_kernel import MovesByKernel
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.by_passes import flat_position
 from coreset_mcmc.posterior.gaussian_term import no_term
+from coreset_mcmc.posterior.newton import NewtonSearch
 from coreset_mcmc.posterior.problem import Problem
 
 HOPELESS = 1 / 3
@@ -157,6 +158,10 @@ class LeastSquares(MovesByKernel):
     @property
     def max_steps(self) -> int:
         return 3 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + 2 * self.max_newton_steps
+
+    @property
+    def mode_search(self) -> NewtonSearch:
+        return NewtonSearch(max_iterations=self.max_newton_steps, tolerance=TOLERANCE)
 
     def window_size(self, problem: Problem) -> int:
         """J: enough equations for what they have to tell."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
+from coreset_mcmc.core.trees import positions_of
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.shape import shrunk_factor_on_host
@@ -26,7 +27,6 @@ from coreset_mcmc.methods.least_squares.equations import (
     without_nonfinite,
 )
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
-from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.slope import directions_of, pulled, slope_beside
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,

@@ -18,12 +18,12 @@ import numpy as np
 
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
+from coreset_mcmc.core.trees import positions_of
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
 from coreset_mcmc.methods.least_squares.conditional import JOINT_STEPS, unread_coordinates
 from coreset_mcmc.methods.least_squares.curvature import RowCurvature
 from coreset_mcmc.methods.least_squares.expansion import expansion_at
-from coreset_mcmc.methods.least_squares.positions import positions_of
 from coreset_mcmc.methods.least_squares.scores import Scores, num_influence_draws, num_remainder_draws
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresState,
@@ -35,7 +35,7 @@ from coreset_mcmc.methods.least_squares.state import (
     nothing_learned,
 )
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums
-from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
+from coreset_mcmc.posterior.by_passes import flat_position, mode_key, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import Problem
 
@@ -116,8 +116,7 @@ class ModeStart:
         return in_phase(state, Phase.CONDITIONAL)._replace(is_held=is_held, search=self.search.begin(start))
 
     def _memory(self, problem: Problem) -> Hashable:
-        """Under what the mode is remembered: it follows from the model and from where the search began."""
-        return "mode", problem.model, flat_position(problem.position).tobytes()
+        return mode_key(problem.model, flat_position(problem.position))
 
     def no_taylor(self, problem: Problem) -> TaylorSums:
         """Something of the shape of control variates."""

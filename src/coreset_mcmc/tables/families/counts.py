@@ -97,6 +97,8 @@ class Counts(Family):
 class Poisson(Counts):
     """y ~ Poisson(exp(eta))."""
 
+    log_concave: ClassVar = True
+
     def log_density(self, parameters: Unconstrained, predictor: jax.Array, batch: Batch) -> jax.Array:
         return log_poisson(predictor, batch["y"])
 

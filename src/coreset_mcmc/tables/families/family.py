@@ -68,6 +68,8 @@ class Family(ABC):
     """Whether thresholds take the place of an intercept."""
     takes_trials: ClassVar[bool] = False
     takes_censored: ClassVar[bool] = False
+    log_concave: ClassVar[bool] = False
+    """Whether the log-density is concave in predictors and parameters together, with any link."""
 
     @property
     def num_predictors(self) -> int:

@@ -85,6 +85,7 @@ class Categorical(OfLevels):
     """Levels without an order: the softmax of a predictor for each; that of the first level is zero."""
 
     links: ClassVar = ("softmax",)
+    log_concave: ClassVar = True
     expects: ClassVar = "one of three or more levels"
 
     @property

@@ -22,6 +22,7 @@ class Bernoulli(Family):
     """0 or 1."""
 
     links: ClassVar = ("logit", "probit", "cloglog")
+    log_concave: ClassVar = True
     expects: ClassVar = "0 or 1 in every row"
     instead: ClassVar = "Recode it, e.g. {y > 0} or y['yes'] for text."
 
@@ -54,6 +55,7 @@ class Binomial(Family):
     """Successes among trials."""
 
     links: ClassVar = ("logit", "probit", "cloglog")
+    log_concave: ClassVar = True
     expects: ClassVar = "whole numbers from 0 to the number of trials, which is a whole number of at least 1"
     instead: ClassVar = "Write p(successes, trials) ~ ..., or name the column of trials."
     takes_trials: ClassVar = True

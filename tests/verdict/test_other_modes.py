@@ -1,0 +1,80 @@
+"""The line about other modes: found where a fit has left one out, silent where there is none."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import coreset_mcmc as cm
+from coreset_mcmc.posterior.modes.found import Mode, Modes
+from coreset_mcmc.verdict import BAD, CARE, GOOD
+from coreset_mcmc.verdict.other_modes import NAME, judged
+from tests.helpers.several_modes import clusters, factors
+
+METHOD = cm.LeastSquares(num_draws=80, num_chains=2)
+SETTINGS = {"coreset_size": 30, "draws": 60, "tune": 10, "chains": 2, "random_seed": 4, "progressbar": False}
+STARTS = {"theta": np.zeros((1, 1))}
+
+
+def other_modes(made):
+    findings = made.trust(num_coresets=1, sensitivity=False).findings
+    return next(finding for finding in findings if finding.name == NAME)
+
+
+def fit(model, data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return cm.fit(model, data, method=METHOD, **SETTINGS)
+
+
+@pytest.mark.full
+def test_a_fit_that_was_not_allowed_to_look_is_condemned():
+    """The broken twin: a model that claims to be concave keeps its fit in the lesser cluster, hundreds of sd away."""
+    model, data = clusters(np.random.default_rng(0))
+    blind = fit(replace(model, log_concave=True), data)
+    assert abs(float(blind.posterior["centre"].mean()) - 50.0) < 1.0
+    assert blind.kl_estimate < 0.1
+    found = other_modes(replace(blind, model=model))
+    assert found.level == BAD
+    assert found.value > 0.999
+    assert "centre = " in found.text
+    assert "exact()" in found.remedy
+
+
+@pytest.mark.full
+def test_a_mode_of_some_mass_calls_for_care_and_a_copy_does_not():
+    found = other_modes(fit(*factors(np.random.default_rng(0))))
+    assert found.level == CARE
+    assert 0.1 < found.value < 0.5
+    made = fit(*factors(np.random.default_rng(0), prior_mean=0.0))
+    found = other_modes(made)
+    assert (found.level, found.value) == (GOOD, 0.0)
+    assert "harmless for whatever is the same" in found.text
+    assert other_modes(made.exact(draws=20, tune=5, chains=2, progressbar=False)).level == GOOD
+
+
+def test_levels():
+    def modes(*evidences):
+        found = [Mode(np.array([20.0 * number]), own, np.eye(1), False, None) for number, own in enumerate(evidences)]
+        return Modes(tuple(found), (), 1, np.zeros(1), 2, 1_000, 0)
+
+    here = np.random.default_rng(0).normal(size=(50, 1))
+
+    def level(*evidences):
+        return judged(modes(*evidences), here, STARTS).level
+
+    assert level(0.0) == GOOD
+    assert level(0.0, -6.0) == GOOD
+    assert level(0.0, -3.0) == CARE
+    assert level(0.0, 0.1) == BAD
+    assert level(0.0, math.nan) == BAD
+    assert level(0.0, math.inf) == BAD
+    nothing = Modes((), (), 1, np.zeros(1), 0, 1_000, 0)
+    assert judged(nothing, here, STARTS).level == GOOD
+    elsewhere = judged(nothing._replace(start=np.full(1, 9.0)), here, STARTS)
+    assert elsewhere.level == BAD
+    assert math.isnan(elsewhere.value)
