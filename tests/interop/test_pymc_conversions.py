@@ -14,7 +14,6 @@ import coreset_mcmc as cm
 from tests.helpers.pymc_totals import assert_totals_agree, positions_of
 
 pm = pytest.importorskip("pymc", reason="needs PyMC: pip install coreset-mcmc[pymc]")
-import pytensor  # noqa: E402
 import pytensor.tensor as pt  # noqa: E402
 from pymc.distributions.dist_math import log_diff_normal_cdf, normal_lccdf, normal_lcdf  # noqa: E402
 
@@ -99,19 +98,6 @@ def test_probabilities_between_bounds_have_slopes_everywhere():
     assert np.all(np.isfinite(curvatures))
     assert np.all(slopes[:, 0] >= 0)
     assert np.all(slopes[:, 1] <= 0)
-
-
-def test_nothing_is_registered_with_pytensor():
-    with pm.Model() as model:
-        MODELS["censored"]()
-    from pytensor.link.jax.dispatch.basic import jax_funcify
-
-    before = dict(jax_funcify.registry)
-    cm.from_pymc(model)
-    assert dict(jax_funcify.registry) == before
-    x = pt.vector("x")
-    with pytest.raises(NotImplementedError, match="erfcx"):
-        pytensor.function([x], pt.erfcx(x), mode="JAX")
 
 
 def truncated_by_rows():

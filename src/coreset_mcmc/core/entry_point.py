@@ -18,6 +18,8 @@ from typing import ParamSpec, TypeVar
 
 import jax
 
+from coreset_mcmc.core.numpy_constants import keep_precisions_apart
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -47,6 +49,7 @@ def entry_point(function: Callable[Parameters, Result]) -> Callable[Parameters, 
 
     @functools.wraps(function)
     def entered(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        keep_precisions_apart()
         with jax.enable_x64(True), _users_errors():
             return function(*args, **kwargs)
 

@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.numpy_constants import keep_precisions_apart
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -24,6 +26,7 @@ def double_precision(function: Callable[Parameters, Result]) -> Callable[Paramet
 
     @functools.wraps(function)
     def scoped(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        keep_precisions_apart()
         with jax.enable_x64(True):
             return function(*args, **kwargs)
 

@@ -1,14 +1,12 @@
 """A PyTensor graph as a JAX function.
 
-``pymc.sampling.jax`` would do this, but importing it sets the number of devices and the precision of the whole process;
-PyTensor's JAX backend sets the precision too, which is put back here.
+``pymc.sampling.jax`` would do this, but importing it sets the number of devices and the precision of the whole process.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -16,23 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.interop.pymc.backend import dispatchers
 from coreset_mcmc.interop.pymc.branches import with_limited_branches
 from coreset_mcmc.interop.pymc.conversions import convert
 from coreset_mcmc.interop.pymc.graph import rebuilt
 from coreset_mcmc.interop.pymc.row_sources import Variable, value_held
-
-
-def backend() -> tuple[Any, Any]:
-    """PyTensor's dispatchers of operations and values to JAX, imported without changing the process's precision."""
-    with ThreadPoolExecutor(1) as other_thread:  # scopes of precision belong to a thread: this one sees the global
-        before = other_thread.submit(lambda: jax.config.read("jax_enable_x64")).result()
-    from pytensor.link.jax.dispatch.basic import jax_funcify, jax_typify
-
-    with ThreadPoolExecutor(1) as other_thread:
-        after = other_thread.submit(lambda: jax.config.read("jax_enable_x64")).result()
-    if after != before:
-        jax.config.update("jax_enable_x64", before)
-    return jax_funcify, jax_typify
 
 
 def to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Callable[..., list[jax.Array]]:
@@ -45,9 +31,12 @@ def to_jax(inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Callable[
     from pytensor.graph.fg import FunctionGraph
     from pytensor.link.utils import fgraph_to_python
 
-    jax_funcify, jax_typify = backend()
     graph = FunctionGraph(inputs=list(inputs), outputs=with_limited_branches(freeze_shared(outputs)), clone=True)
-    with warnings.catch_warnings(), jax.ensure_compile_time_eval():  # constants stay numbers, even while tracing
+    with (
+        dispatchers() as (jax_funcify, jax_typify),
+        warnings.catch_warnings(),
+        jax.ensure_compile_time_eval(),  # constants stay numbers, even while tracing
+    ):
         warnings.simplefilter("ignore")  # about assertions, which JAX cannot raise
         get_mode("JAX").including("local_check_parameter_to_ninf_switch").excluding("fusion").optimizer.rewrite(graph)
         try:
