@@ -242,7 +242,8 @@ def test_a_disk_that_fills_up_late_loses_nothing(bad_files, command, tmp_path, m
 
 def test_two_processes_in_one_folder(bad_files, command, tmp_path):
     run = folders.RunFolder(tmp_path)
-    folders.write_config(folders.Config(), run.config_file)
+    config = folders.Config().changed("data", path="table.csv").changed("model", formula="y ~ x")
+    folders.write_config(config, run.config_file)
     with folders.locked(run):
         result = command("fit", bad_files / "good.csv", *FORMULA, "--out", tmp_path, "--overwrite")
     assert result.exit_code == 2
@@ -280,7 +281,8 @@ def test_a_run_is_not_compared_with_itself(command, tmp_path):
 
 def test_a_broken_summary(command, tmp_path):
     run = folders.RunFolder(tmp_path)
-    folders.write_config(folders.Config(), run.config_file)
+    config = folders.Config().changed("data", path="table.csv").changed("model", formula="y ~ x")
+    folders.write_config(config, run.config_file)
     run.summary_file.write_text("{")
     result = command("report", tmp_path)
     assert result.exit_code == 2
