@@ -168,8 +168,8 @@ def test_discrete_positions_with_a_kernel_of_the_user(key):
         differentiable=False,
     )
     data = np.random.default_rng(0).normal(size=200)
-    with pytest.raises(cm.InputError, match=r"position\['group'\] of type int.*Use a kernel that moves discrete parts"):
-        quick_fit(model=model, data=data, method=None)
+    with pytest.raises(cm.InputError, match=r"position\['group'\] of type int.*Use kernel=cm.kernels.MixedSlice"):
+        quick_fit(model=model, data=data, method=small_method(kernel=cm.kernels.HitAndRunSlice()))
     fit = quick_fit(model=model, data=data, method=small_method(kernel=FlipOrKeep(), num_iterations=20))
     groups = fit.posterior["group"]
     assert groups.dtype.kind == "i"

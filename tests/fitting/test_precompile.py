@@ -79,7 +79,7 @@ def test_programs_made_ahead_are_found_again(subsample_size):
         )
         trained = method.finish(training.state, problem, kernel=None, num_chains=2)
         drawn = run(trained.sampler, trained.problem, jax.random.key(1), num_steps=20)
-        check_coreset(problem.model, problem.passes, trained, drawn.history.position)
+        check_coreset(problem.model, problem.passes, trained, drawn.history.position, problem.initial_positions)
     phases = {Phase.MODE, Phase.SCORES, Phase.ROUNDS}
     assert phases <= {phase for phase, _ in method.ahead(problem)}
     assert large(compiled) == []

@@ -125,3 +125,26 @@ def test_worse_draws_are_not_taken(funnel_data, monkeypatch):
 
 def _always_poor(history):
     return mixing_of(history)._replace(diverging=1.0)
+
+
+@pytest.mark.full
+def test_a_mode_on_the_border_of_the_support():
+    """A location that may not be negative, with data that want it to be: an exponential tail from zero on."""
+    data = {"y": np.random.default_rng(0).normal(-0.3, 1.0, 1_000)}
+    model = cm.Model(
+        lambda position: jnp.where(position["location"] >= 0, 0.0, -jnp.inf),
+        lambda position, batch: -0.5 * (batch["y"] - position["location"]) ** 2,
+        {"location": 0.5},
+    )
+    fitted = cm.fit(model, data, coreset_size=60, draws=1_000, random_seed=1, progressbar=False)
+    draws = fitted.posterior["location"].to_numpy()
+    grid = np.linspace(0.0, 0.2, 20_001)
+    log_density = -500.0 * (grid - data["y"].mean()) ** 2
+    density = np.exp(log_density - log_density.max())
+    mean = np.sum(grid * density) / np.sum(density)
+    deviation = np.sqrt(np.sum((grid - mean) ** 2 * density) / np.sum(density))
+    ess = float(cm.metrics.bulk_ess(draws[..., None])[0])
+    assert float(fitted.tree["sample_stats"]["diverging"].mean()) <= rescue.POOR_DIVERGING
+    assert ess > 100
+    assert draws.min() >= 0
+    assert draws.mean() == pytest.approx(mean, abs=deviation * (4.5 / np.sqrt(ess) + np.sqrt(2 * fitted.kl_estimate)))

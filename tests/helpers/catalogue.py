@@ -22,6 +22,7 @@ from coreset_mcmc.kernels import (
     GaussianAutoregression,
     HitAndRunSlice,
     Kernel,
+    MixedSlice,
     RandomWalk,
     UnivariateSlice,
     WhitenedHMC,
@@ -64,6 +65,7 @@ CATALOGUE = [
     Entry("univariate", lambda dim, factor: UnivariateSlice(width=2.0 * factor)),
     Entry("univariate_wide", lambda dim, factor: UnivariateSlice(width=500.0 * factor)),
     Entry("univariate_narrow", lambda dim, factor: UnivariateSlice(width=0.05 * factor)),
+    Entry("mixed_slice", lambda dim, factor: MixedSlice(width=2.0 * factor)),
     Entry("random_walk", lambda dim, factor: RandomWalk(scale=0.6 * factor)),
     Entry("random_walk_vector", lambda dim, factor: RandomWalk(scale=factor * np.linspace(0.4, 0.8, dim))),
     Entry("random_walk_matrix", lambda dim, factor: RandomWalk(scale=0.6 * factor * _factor(dim))),
@@ -142,12 +144,14 @@ def _hessians(training: Run) -> int:
 def _passes(training: Run) -> int:
     """Newton steps, and windows of 40 draws: the first, which judges nothing, and those that do.
 
-    Draws come in whole groups, and one more position is the reference.
+    Draws come in whole groups, and one more position is the reference. So it is for all rows and those of the coreset
+    when a window that is good enough is compared with what is around its draws.
     """
     num_newton = np.isfinite(training.history.newton_decrement).sum()
     num_windows = 1 + np.isfinite(training.history.kl_estimate).sum()
     num_positions = -(-40 // GROUP) * GROUP + 1
-    return int(-num_newton * 3 * 100 + num_windows * (num_positions - 40) * 100)
+    num_looks = np.sum(training.history.kl_estimate < 0.01)
+    return int(-num_newton * 3 * 100 + num_windows * (num_positions - 40) * 100 + num_looks * (100 + 10))
 
 
 METHODS = [

@@ -11,7 +11,8 @@ from coreset_mcmc import datasets
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.models import gaussian_location, poisson_regression
 from coreset_mcmc.posterior.full import num_derivative_evaluations
-from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode
+from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode, newton_decrement
+from coreset_mcmc.posterior.second_order import Derivatives
 from tests.helpers.no_peak import ROWS, one_parameter, without_a_peak
 from tests.helpers.regressions import MODELS, NUM_FEATURES, make, regression_data, unblocked
 
@@ -123,3 +124,17 @@ def test_leaves_a_saddle(rng):
 def test_refuses_bad_options(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         NewtonSearch(**options)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e6])
+def test_units_of_the_parameters_do_not_matter(spread):
+    """The local quadratic of parameters from micrometres to megametres is that of the same in metres."""
+    units = np.array([1.0 / spread, 1.0, spread])
+    curvature = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, 3.0]])
+    at = Derivatives(np.array(0.0), np.array([1.0, -2.0, 0.5]) * units, -curvature * np.outer(units, units))
+    step = np.linalg.solve(curvature, [1.0, -2.0, 0.5])
+    assert float(newton_decrement(at)) == pytest.approx(np.sqrt(step @ [1.0, -2.0, 0.5]))
+    gaussian = approximation_at(NewtonSearch().begin(np.zeros(3))._replace(derivatives=at))
+    np.testing.assert_allclose(gaussian.mean * units, step, rtol=1e-9)
+    factor = gaussian.scale_factor * units[:, None]
+    np.testing.assert_allclose(factor @ factor.T, np.linalg.inv(curvature), rtol=1e-9)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from coreset_mcmc.diagnostics.mixing import SamplingQuality
+from coreset_mcmc.posterior.distance import NEGLIGIBLE
 from coreset_mcmc.verdict import BAD, CARE, GOOD, Finding, rules
 from coreset_mcmc.verdict.verdict import worst
 from coreset_mcmc_benchmarks.markdown import table_lines
@@ -44,7 +45,7 @@ def findings_of(row: Row) -> list[Finding]:
     value = partial(number, row)
     estimate, num_draws = value("kl_estimate"), int(value("num_draws"))
     quality = SamplingQuality(CHAINS, DRAWS, value("ess"), "", value("rhat"), "", int(value("num_diverging")))
-    is_relevant = estimate > rules.NEGLIGIBLE
+    is_relevant = not estimate <= NEGLIGIBLE
     return [
         rules.distance(estimate, num_draws),
         rules.tails(value("pareto_k"), value("effective_draws"), num_draws, matters=is_relevant),

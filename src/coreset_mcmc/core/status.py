@@ -11,6 +11,7 @@ class Status(IntEnum):
     OK = 0
     GRADIENT_NOT_FINITE = 1
     CHAIN_LOST = 2
+    NO_WINDOW_TO_JUDGE = 3
     MODE_NOT_FOUND = 11
     HESSIAN_NOT_NEGATIVE_DEFINITE = 12
     DERIVATIVES_NOT_FINITE = 13
@@ -32,6 +33,11 @@ _MESSAGES = {
     Status.CHAIN_LOST: (
         "a chain reached a position of zero posterior density and cannot return. "
         "Check that log_prior and log_likelihood are finite wherever the kernel can go."
+    ),
+    Status.NO_WINDOW_TO_JUDGE: (
+        "no weights could be judged: in every round some draws were impossible under rows of the data, or the chains "
+        "never moved. Start well inside the support with initvals, make log_likelihood finite wherever the prior is, "
+        "or use a larger coreset_size, which has room for more rows that bound the support."
     ),
     Status.MODE_NOT_FOUND: (
         "the search for the posterior mode did not converge. Allow more with max_iterations, start closer with "

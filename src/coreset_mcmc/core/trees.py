@@ -59,6 +59,17 @@ def flat_positions(positions: Position) -> np.ndarray:
     return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
 
 
+def positions_of(position: Position, flat: np.ndarray) -> Position:
+    """Flat positions (K, d) as a tree like ``position`` with a leading axis, on the host."""
+    leaves, structure = jax.tree.flatten(position)
+    places = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
+    parts = [
+        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.asarray(leaf).dtype)
+        for leaf, first, last in zip(leaves, places[:-1], places[1:], strict=True)
+    ]
+    return jax.tree.unflatten(structure, parts)
+
+
 def flat_draws(draws: Position) -> np.ndarray:
     """Draws (T, K, d) on the host, from leaves with leading step and chain axes."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(draws)]
@@ -84,14 +95,3 @@ def thinned(positions: Position, draws: int | None) -> Position:
     count = num_positions(flat)
     places = np.linspace(0, count - 1, min(draws, count)).astype(int)
     return jax.tree.map(lambda leaf: leaf[places], flat)
-
-
-def positions_of(position: Position, flat: np.ndarray) -> Position:
-    """Flat positions (K, d) as a tree like ``position`` with a leading axis, on the host."""
-    leaves, structure = jax.tree.flatten(position)
-    places = np.cumsum([0, *(np.size(leaf) for leaf in leaves)])
-    parts = [
-        flat[:, first:last].reshape(len(flat), *np.shape(leaf)).astype(np.asarray(leaf).dtype)
-        for leaf, first, last in zip(leaves, places[:-1], places[1:], strict=True)
-    ]
-    return jax.tree.unflatten(structure, parts)

@@ -160,7 +160,9 @@ def _cut(wanted: np.ndarray, count: int, size: int) -> float:
     """Well above the threshold to be expected: sum over all rows of min(1, a_n t) = S."""
     if count >= size:
         return np.inf
-    factor, threshold = size / len(wanted), count / (size * max(float(wanted.mean()), 1e-300))
+    drawn = wanted[wanted < SURE]  # rows that are in for sure have no say in the chance of the others
+    mean = float(drawn.mean()) if drawn.size else 1.0 / size
+    factor, threshold = size / len(wanted), count / (size * max(mean, 1e-300))
     for _ in range(60):
         expected = factor * float(np.minimum(1.0, wanted * threshold).sum())
         if expected >= count:

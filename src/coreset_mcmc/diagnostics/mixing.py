@@ -45,9 +45,9 @@ def sampling_quality(tree: xarray.DataTree) -> SamplingQuality:
     sizes = tree["posterior"].sizes
     ess, ess_name, rhat, rhat_name = np.nan, "", np.nan, ""
     if sizes["draw"] >= MIN_DRAWS:
-        ess, ess_name = _extreme(arviz_stats.ess, tree, np.nanmin, method="bulk")
+        ess, ess_name = _extreme(arviz_stats.ess, tree, np.nanmin, 0.0, method="bulk")
         if sizes["chain"] > 1:
-            rhat, rhat_name = _extreme(arviz_stats.rhat, tree, np.nanmax)
+            rhat, rhat_name = _extreme(arviz_stats.rhat, tree, np.nanmax, np.inf)
     has_divergences = "sample_stats" in tree and "diverging" in tree["sample_stats"]
     num_diverging = int(tree["sample_stats"]["diverging"].sum()) if has_divergences else 0
     return SamplingQuality(sizes["chain"], sizes["draw"], ess, ess_name, rhat, rhat_name, num_diverging)
@@ -66,14 +66,14 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     ess, rhat = quality.ess, quality.rhat
     if np.isnan(ess):
         messages.append("No parameter ever moves, so there is no effective sample size. Use another kernel or start.")
-    if ess < MIN_ESS_PER_CHAIN * sizes["chain"]:
+    elif not ess >= MIN_ESS_PER_CHAIN * sizes["chain"]:
         factor = int(np.ceil(MIN_ESS_PER_CHAIN * sizes["chain"] / max(ess, 1.0)))
         messages.append(
             f"The smallest bulk ESS is {ess:.0f}, below {MIN_ESS_PER_CHAIN} per chain ({quality.ess_name}): quantiles "
             f"and intervals are unreliable. Increase draws (about {factor} times as many would do), or use a kernel "
             "that mixes faster."
         )
-    if rhat > MAX_RHAT:
+    if sizes["chain"] > 1 and not np.isnan(ess) and not rhat <= MAX_RHAT:
         messages.append(
             f"The largest R-hat is {rhat:.3f}, above {MAX_RHAT} ({quality.rhat_name}): the chains do not agree. "
             "Increase tune and draws. If it stays, the posterior has several modes or a parameter that the data do not "
@@ -95,14 +95,25 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     return messages
 
 
-def coreset_warnings(kl_estimate: float) -> list[str]:
-    """Whether the coreset posterior, of which there are draws, is too far from the full one to be used as it is."""
+def coreset_warnings(kl_estimate: float, beyond: str = "") -> list[str]:
+    """Whether the coreset posterior, of which there are draws, is too far from the full one to be used as it is.
+
+    ``beyond`` says which rows forbid some of the draws, if that is known.
+    """
     if kl_estimate <= MAX_KL:
         return []
+    if math.isnan(kl_estimate):
+        return [
+            "The distance from the coreset posterior to the full one is unknown: the rows say the same at all draws "
+            "and around them, or the draws never moved, so nothing tells a good coreset from a bad one. Check that "
+            "log_likelihood depends on every parameter, and start where it does with initvals."
+        ]
     if not math.isfinite(kl_estimate):
+        which = f" ({beyond})" if beyond else ""
         return [
             "The estimated KL from the coreset posterior to the full one is infinite: some draws are impossible under "
-            "rows that are not in the coreset. Use a larger coreset_size."
+            f"rows that are not in the coreset, which bound the support{which}. Put those rows in with "
+            "cm.selection.Given(...), use a larger coreset_size, or correct the draws with fit.reweight()."
         ]
     return [
         f"The estimated KL from the coreset posterior to the full one is {kl_estimate:.3g} nats, above {MAX_KL}: "
@@ -111,16 +122,36 @@ def coreset_warnings(kl_estimate: float) -> list[str]:
 
 
 def _extreme(
-    statistic: Callable[..., Any], tree: xarray.DataTree, reduce: Callable[..., Any], **options: Any
+    statistic: Callable[..., Any], tree: xarray.DataTree, reduce: Callable[..., Any], worst: float, **options: Any
 ) -> tuple[float, str]:
     """The smallest or largest value over all variables, and which one has it.
 
-    NaN, as of an indicator that never changes, does not count.
+    NaN does not count for what never changes, as an indicator, and is the worst for what does or is no number itself.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         result = statistic(tree, **options)
         dataset = result.to_dataset() if isinstance(result, xarray.DataTree) else result
-        values = {str(name): float(reduce(dataset[name].to_numpy())) for name in dataset.data_vars}
+        draws = tree["posterior"].to_dataset()
+        values = {str(name): float(reduce(_or_worst(dataset[name], draws[name], worst))) for name in dataset.data_vars}
         extreme = float(reduce(list(values.values())))
     return extreme, next((name for name, value in values.items() if value == extreme), "")
+
+
+def _or_worst(found: xarray.DataArray, draws: xarray.DataArray, worst: float) -> np.ndarray:
+    """Values of a statistic, with the worst where it is NaN although the draws differ, or are not all finite."""
+    flat = draws.transpose("chain", "draw", ...).to_numpy().astype(float)
+    is_constant = np.ptp(flat, axis=(0, 1)) == 0
+    is_finite = np.all(np.isfinite(flat), axis=(0, 1))
+    values = found.to_numpy().reshape(is_constant.shape)
+    return np.where(~is_finite | (np.isnan(values) & ~is_constant), worst, values)
+
+
+def is_better(one: float, other: float) -> bool:
+    """Whether an estimated KL is lower than another, or no higher; NaN is the highest of all."""
+    return one <= other or math.isnan(other)
+
+
+def in_nats(kl_estimate: float) -> str:
+    """An estimated KL in words."""
+    return "an unknown distance" if math.isnan(kl_estimate) else f"{kl_estimate:.2g} nats"

@@ -116,7 +116,8 @@ def fit(
     with show_passes(progressbar):
         reading = explore(read(request))
         fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_best(request, reading)
-    about_coreset = coreset_warnings(fitted.kl_estimate) if fitted.samples_coreset else []
+    beyond = str(fitted.settings.get("beyond_the_support", ""))
+    about_coreset = coreset_warnings(fitted.kl_estimate, beyond) if fitted.samples_coreset else []
     if coreset_size is None and fitted.samples_coreset:
         about_coreset = [*about_coreset, *_about_size(len(fitted.coreset.indices), fitted.coreset.num_rows)]
     for message in [*mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +10,7 @@ from coreset_mcmc.core.trees import chain_first
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.diagnostics.mixing import is_better
 from coreset_mcmc.fitting.exploring import settings_of, with_exploring
 from coreset_mcmc.fitting.final_check import Check, check_coreset
 from coreset_mcmc.fitting.folders import inside
@@ -42,9 +42,9 @@ def fit_best(request: Request, reading: Reading) -> Fit:
     folder = inside(request.checkpoint, "without-term")
     without = fit_once(replace(request, checkpoint=folder), reading._replace(method=other))
     estimates = f"with it the estimated KL was {fitted.kl_estimate:.2g}, without {without.kl_estimate:.2g}"
-    is_better = without.kl_estimate < fitted.kl_estimate or math.isnan(fitted.kl_estimate)
-    chosen = without if is_better else fitted
-    return chosen.with_settings({"gaussian_term": f"{'no' if is_better else 'yes'}: {estimates}"})
+    goes_without = is_better(without.kl_estimate, fitted.kl_estimate)
+    chosen = without if goes_without else fitted
+    return chosen.with_settings({"gaussian_term": f"{'no' if goes_without else 'yes'}: {estimates}"})
 
 
 def fit_once(request: Request, reading: Reading) -> Fit:
@@ -62,7 +62,8 @@ def fit_once(request: Request, reading: Reading) -> Fit:
     )
     training = train(request, reading.model, planned, reading.keys.train)
     sampling = sample(request, training, reading.keys.sample)
-    check = check_coreset(planned.problem.model, reading.rows, training.trained, sampling.history.position)
+    draws = sampling.history.position
+    check = check_coreset(planned.problem.model, reading.rows, training.trained, draws, reading.positions)
     return assemble(request, reading, selected, shown, planned, training, sampling, check)
 
 
@@ -106,6 +107,7 @@ def assemble(
             "method": planned.method.name,
             **({} if coreset is None else planned.method.in_words(planned.problem, coreset)),
             **settings_of(reading, chain_first(sampling.history.position)),
+            **({"beyond_the_support": check.beyond} if check.beyond else {}),
         },
         dims={**(model.dims or {}), **(request.dims or {})},
         coords={**(model.coords or {}), **(request.coords or {})},

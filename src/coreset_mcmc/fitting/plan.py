@@ -16,7 +16,7 @@ from coreset_mcmc.fitting.pilot import run_pilot
 from coreset_mcmc.fitting.reading import Reading
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.kernels.choice import kernel_for_structure
+from coreset_mcmc.kernels.choice import kernel_for_discrete, kernel_for_structure
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.methods.contract import Method, check_needs
 from coreset_mcmc.methods.registry import methods_that_work
@@ -74,6 +74,9 @@ def plan(
     method = method.adapted(problem, keeps_rows=keeps_rows)
     if method.lacks_kernel and kernel is None and (made_for_it := kernel_for_structure(problem.model)) is not None:
         method = method.with_kernel(made_for_it)
+    if method.lacks_kernel and method.needs_pilot and kernel is None:
+        by_steps = kernel_for_discrete(problem.position)
+        method = method if by_steps is None else method.with_kernel(by_steps)
     method.check(problem)
     if kernel is not None or not (method.lacks_kernel and method.needs_pilot):
         return Plan(problem, method, kernel, Cost.of())

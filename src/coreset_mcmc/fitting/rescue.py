@@ -1,8 +1,10 @@
-"""When trajectories of fixed length mix badly: NUTS on the coreset, adapted anew.
+"""When trajectories of fixed length mix badly: NUTS on the coreset, adapted anew, and slices where that fails too.
 
 A target whose scale changes from place to place (Neal's funnel, as in hierarchical models) has no one step size and no
-one covariance, and chains crawl where it is narrow. Trees that end where they turn, with small steps, cope better. They
-are compiled only if they are needed, and their draws are kept only if they mix better.
+one covariance, and chains crawl where it is narrow. Trees that end where they turn, with small steps, cope better. At
+a hard edge, where the density falls to zero from one step to the next, both end outside again and again; slices along
+random lines, shaped by the draws there are, stop at the edge and ask for no gradient. Each is compiled only if it is
+needed, and of all draws those are kept that mix best.
 
 Mixing is judged within chains: chains that are well mixed around different modes are not helped by another sampler.
 """
@@ -23,7 +25,10 @@ from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.diagnostics.metrics import bulk_ess
 from coreset_mcmc.driver.run import Run, run
+from coreset_mcmc.kernels.shape import shrunk_factor
+from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.methods.full_data import NUTS
+from coreset_mcmc.methods.sampling import FrozenSampling, SamplingProblem
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 from coreset_mcmc.posterior.problem import Problem, make_problem
@@ -35,6 +40,8 @@ POOR_SHARE, POOR_SIZE = 0.1, 100
 """A chain mixes badly if fewer than a tenth of its draws, and fewer than a hundred, are effective."""
 POOR_DIVERGING = 0.01
 NUM_WARMUP = 500
+MOST_COORDINATES = 50
+"""For slices: each of their steps goes along as many lines."""
 TARGET_ACCEPTANCE = 0.95
 
 
@@ -50,7 +57,18 @@ class Mixing(NamedTuple):
     def is_poor(self) -> bool:
         if self.num_draws < FEWEST_DRAWS:
             return False
-        return self.ess < min(POOR_SHARE * self.num_draws, POOR_SIZE) or self.diverging > POOR_DIVERGING
+        is_effective = self.ess >= min(POOR_SHARE * self.num_draws, POOR_SIZE)
+        return not (is_effective and self.diverging <= POOR_DIVERGING)
+
+    @property
+    def diverges(self) -> bool:
+        """Whether it is an edge, and not a crawl, that keeps the chains from mixing."""
+        return self.is_poor and not self.diverging <= POOR_DIVERGING
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Larger is better: what is not poor first, then what has more effective draws."""
+        return not self.is_poor, self.ess
 
 
 def mixing_of(history: Any) -> Mixing:
@@ -59,7 +77,7 @@ def mixing_of(history: Any) -> Mixing:
     num_draws = flat.shape[1]
     if num_draws < FEWEST_DRAWS:
         return Mixing(float("nan"), num_draws, 0.0)
-    sizes = [np.nanmin(np.nan_to_num(bulk_ess(chain[None]), nan=1.0)) for chain in flat]
+    sizes = [np.min(np.nan_to_num(bulk_ess(chain[None]), nan=1.0)) for chain in flat]
     return Mixing(float(min(sizes)), num_draws, float(np.mean(history.diverging)))
 
 
@@ -108,3 +126,15 @@ def sample_by_trees(
         compile_seconds=warmed.compile_seconds + sampled.compile_seconds,
         num_evaluations=warmed.num_evaluations + sampled.num_evaluations,
     )
+
+
+def sample_by_slices(key: Key, problem: SamplingProblem, history: Any, *, num_steps: int, progressbar: bool) -> Run:
+    """Hit-and-run on the coreset from where the chains are, as many lines in a step as there are coordinates.
+
+    The directions are shaped by the draws of ``history``, however badly those have mixed.
+    """
+    drawn = flat_draws(history.position)
+    num_coordinates = drawn.shape[2]
+    scale = shrunk_factor(jnp.asarray(drawn.reshape(-1, num_coordinates)))
+    sampler = FrozenSampling(HitAndRunSlice(scale=scale, num_directions=num_coordinates))
+    return run(sampler, problem, key, num_steps=num_steps, progressbar=progressbar, description="slices")

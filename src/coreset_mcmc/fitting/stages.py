@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
+from coreset_mcmc.core.trees import flat_draws
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.checkpoint import Checkpoint
@@ -16,7 +19,7 @@ from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.fitting.plan import Plan
 from coreset_mcmc.fitting.precompile import Preparation
 from coreset_mcmc.fitting.request import Request
-from coreset_mcmc.fitting.rescue import mixing_of, sample_by_trees
+from coreset_mcmc.fitting.rescue import MOST_COORDINATES, mixing_of, sample_by_slices, sample_by_trees
 from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.models.model import Model
 
@@ -64,7 +67,7 @@ def train(request: Request, model: Model, plan: Plan, key: Key) -> Training:
 
 
 def sample(request: Request, training: Training, key: Key) -> Sampling:
-    """Draw from what training has left; by NUTS where the chains mix badly and the sampler may be replaced."""
+    """Draw from what training has left; by NUTS or slices where chains mix badly and the sampler may be replaced."""
     trained, folder = training.trained, _folder(request)
     is_saved = folder is not None and not training.run.is_interrupted
     num_discarded = max(request.tune, trained.sampler.num_tuning)
@@ -85,20 +88,43 @@ def sample(request: Request, training: Training, key: Key) -> Sampling:
 
 
 def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
-    """Draws by NUTS on the same target if those that were made mix badly and these mix better."""
-    mixing = mixing_of(made.history)
-    if not mixing.is_poor:
-        return made
+    """The best mixing of what was drawn, of trees where that mixes badly, and of slices where trees diverge."""
+    found = [made]
+    if mixing_of(made.history).is_poor:
+        found.append(_by_trees(request, trained, made, jax.random.fold_in(key, 1)))
+    if mixing_of(found[-1].history).diverges and _num_coordinates(made) <= MOST_COORDINATES:
+        best = max(found, key=lambda one: mixing_of(one.history).rank)
+        found.append(_by_slices(request, trained, best, jax.random.fold_in(key, 2)))
+    best = max(found, key=lambda one: mixing_of(one.history).rank)
+    return best._replace(run=_joined([one.run for one in found], best.run))
+
+
+def _num_coordinates(made: Sampling) -> int:
+    return int(flat_draws(made.history.position).shape[2])
+
+
+def _by_trees(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
     trees = sample_by_trees(
-        jax.random.fold_in(key, 1),
+        key,
         trained.problem.target,
         made.run.state.chains.position,
         tune=request.tune,
         draws=request.draws,
         progressbar=request.progressbar,
     )
-    history = _kept(trees, request.tune)
-    return Sampling(history, _joined(made.run, trees)) if mixing_of(history).ess > mixing.ess else made
+    return Sampling(_kept(trees, request.tune), trees)
+
+
+def _by_slices(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
+    last = jax.tree.map(lambda leaf: jnp.asarray(leaf[-1]), made.history.position)
+    slices = sample_by_slices(
+        key,
+        replace(trained.problem, initial_positions=last),
+        made.history,
+        num_steps=request.tune + request.draws,
+        progressbar=request.progressbar,
+    )
+    return Sampling(_kept(slices, request.tune), slices)
 
 
 def _folder(request: Request) -> Path | None:
@@ -126,11 +152,11 @@ def _kept(sampling: Run, tune: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[num_discarded:], sampling.history)
 
 
-def _joined(first: Run, second: Run) -> Run:
-    """The second run, with what the first has taken."""
+def _joined(runs: Sequence[Run], kept: Run) -> Run:
+    """The run whose draws are kept, with what all of them have taken."""
     return replace(
-        second,
-        seconds=first.seconds + second.seconds,
-        compile_seconds=first.compile_seconds + second.compile_seconds,
-        num_evaluations=first.num_evaluations + second.num_evaluations,
+        kept,
+        seconds=sum(one.seconds for one in runs),
+        compile_seconds=sum(one.compile_seconds for one in runs),
+        num_evaluations=sum(one.num_evaluations for one in runs),
     )

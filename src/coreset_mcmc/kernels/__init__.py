@@ -12,6 +12,7 @@ from coreset_mcmc.kernels.blackjax_adapter import BlackJAX, from_blackjax
 from coreset_mcmc.kernels.choice import kernel_for_structure, kernel_or_default
 from coreset_mcmc.kernels.gaussian import GaussianAutoregression
 from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
+from coreset_mcmc.kernels.mixed_slice import MixedSlice
 from coreset_mcmc.kernels.random_walk import RandomWalk
 from coreset_mcmc.kernels.slice import HitAndRunSlice, UnivariateSlice
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
@@ -23,6 +24,7 @@ __all__ = [
     "Kernel",
     "KernelInfo",
     "KernelState",
+    "MixedSlice",
     "RandomWalk",
     "SpikeAndSlabGibbs",
     "UnivariateSlice",

@@ -113,7 +113,7 @@ def check_continuous(kernel_name: str, position: Position) -> None:
                 f"kernel {kernel_name}",
                 got=f"position{jax.tree_util.keystr(path)} of type {jnp.result_type(leaf)}",
                 expected="continuous (floating point) positions",
-                fix="Use a kernel that moves discrete parts, or write one: see CONTRIBUTING.",
+                fix="Use kernel=cm.kernels.MixedSlice(), which moves whole numbers and truth values too.",
             )
 
 

@@ -15,13 +15,14 @@ SHRINKAGE = 5.0
 def shrunk_factor(flat: jax.Array) -> jax.Array:
     """Lower Cholesky factor (d, d) of the covariance of J flat draws (J, d), its correlations shrunk.
 
-    The identity if the draws have no finite covariance.
+    The standard deviations alone if it has none, and the identity if the draws have no finite covariance.
     """
     covariance = jnp.atleast_2d(jnp.cov(flat, rowvar=False))
     share = flat.shape[0] / (flat.shape[0] + SHRINKAGE)
     variances = jnp.maximum(jnp.diag(covariance), jnp.finfo(flat.dtype).tiny)
     factor = jnp.linalg.cholesky(share * covariance + (1.0 - share) * jnp.diag(variances))
-    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, jnp.eye(flat.shape[1]))
+    alone = jnp.where(jnp.all(jnp.isfinite(variances)), jnp.diag(jnp.sqrt(variances)), jnp.eye(flat.shape[1]))
+    return jnp.where(jnp.all(jnp.isfinite(factor)), factor, alone)
 
 
 def shrunk_factor_on_host(positions: Position) -> np.ndarray:
@@ -36,4 +37,4 @@ def shrunk_factor_on_host(positions: Position) -> np.ndarray:
     try:
         return np.linalg.cholesky(share * covariance + (1.0 - share) * np.diag(variances))
     except np.linalg.LinAlgError:
-        return np.eye(flat.shape[1])
+        return np.diag(np.sqrt(variances))

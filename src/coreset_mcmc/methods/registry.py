@@ -18,6 +18,7 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "blackjax": kernels.from_blackjax,
     "gaussian-autoregression": kernels.GaussianAutoregression,
     "hit-and-run-slice": kernels.HitAndRunSlice,
+    "mixed-slice": kernels.MixedSlice,
     "random-walk": kernels.RandomWalk,
     "spike-and-slab-gibbs": kernels.SpikeAndSlabGibbs,
     "univariate-slice": kernels.UnivariateSlice,

@@ -17,6 +17,7 @@ import numpy as np
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.host import HostFunction, try_out
+from coreset_mcmc.models.in_double import in_double
 from coreset_mcmc.models.regressors import Regressors
 
 
@@ -69,7 +70,7 @@ class Model:
 
     Args:
         log_prior: ``position -> ()``, the log prior density up to a constant.
-        log_likelihood: ``(position, batch) -> (B,)``, one value per row.
+        log_likelihood: ``(position, batch) -> (B,)``, one value per row; in any precision, as the log-prior.
         initial_position: a pytree, or a function ``key -> pytree`` drawn once for each chain.
         linear_predictor: optional split of the likelihood that spares slice kernels and Hessians products of matrices.
         differentiable: whether gradients with respect to the position exist.
@@ -137,8 +138,11 @@ class Model:
                 expected="a function",
                 fix="Pass log_prior(position) and log_likelihood(position, batch).",
             )
+        for name in ("log_prior", "log_likelihood"):
+            if not isinstance(getattr(self, name), HostFunction):
+                object.__setattr__(self, name, in_double(getattr(self, name)))
         require(
-            self.compiled is None or self.compiled.log_prior is self.log_prior,
+            self.compiled is None or self.compiled.log_prior == self.log_prior,
             "Model compiled",
             got="another log_prior than that of the model",
             expected="the same densities",
@@ -170,7 +174,7 @@ class Model:
         def whole_log_likelihood(position: Position, batch: Batch) -> jax.Array:
             return log_likelihood(position, predictor(position, batch), batch)
 
-        split = LinearPredictor(predictor, log_likelihood, regressors)
+        split = LinearPredictor(predictor, in_double(log_likelihood), regressors)
         return cls(log_prior, whole_log_likelihood, linear_predictor=split, **options)
 
     @classmethod

@@ -36,6 +36,11 @@ ROUNDING = 1e-12
 SMALLEST_CURVATURE = 1e-12
 """Relative to the diagonal of the Hessian; below it a direction counts as flat."""
 
+SMALLEST_DIAGONAL = 1e-200
+"""Of the Hessian. Above it a parameter is measured by its own curvature, whatever that of the others: one may be in
+micrometres and another in megametres. Below it there is none.
+"""
+
 INITIAL_DAMPING = 1e-3
 
 
@@ -243,7 +248,9 @@ def _scaled_curvature(at: Derivatives) -> _Curvature:
     is_finite = xp.all(xp.isfinite(at.hessian))
     hessian = xp.where(is_finite, at.hessian, 0.0)
     diagonal = xp.abs(xp.diagonal(hessian))
-    scale = 1.0 / xp.sqrt(xp.maximum(diagonal, SMALLEST_CURVATURE * xp.maximum(xp.max(diagonal), 1.0)))
+    is_curved = diagonal > SMALLEST_DIAGONAL
+    flat = SMALLEST_CURVATURE * xp.maximum(xp.max(diagonal), 1.0)
+    scale = 1.0 / xp.sqrt(xp.where(is_curved, diagonal, flat))
     spectrum, vectors = xp.linalg.eigh(-hessian * scale[:, None] * scale)
     spectrum = xp.where(is_finite, spectrum, xp.nan)
     return _Curvature(scale, (scale * at.gradient) @ vectors, spectrum, vectors)

@@ -175,7 +175,7 @@ class _BadRows:
 def _check_start_values(model: Model, rows: Rows, positions: Position) -> None:
     model_in_programs = model.compiled or model
     starts = _distinct(positions)
-    priors = np.asarray(_priors_at(model_in_programs, starts))
+    priors = np.asarray(log_priors(model_in_programs, starts))
     require(
         bool(np.all(np.isfinite(priors))),
         "log_prior at the initial position",
@@ -200,7 +200,8 @@ def _check_start_values(model: Model, rows: Rows, positions: Position) -> None:
 
 
 @partial(jax.jit, static_argnums=0)
-def _priors_at(model: Model, positions: Position) -> jax.Array:
+def log_priors(model: Model, positions: Position) -> jax.Array:
+    """The log-prior (K,) at each of K positions with a leading axis."""
     return jax.vmap(model.log_prior)(positions)
 
 

@@ -91,7 +91,8 @@ def _notes(content: Content) -> list[str]:
     """The caller's, and the fit's own warnings that are not among them."""
     notes = [clean(note, LONGEST_NOTE) for note in content.notes]
     fit, tree = content.fit, content.fit.tree
-    found = coreset_warnings(fit.kl_estimate) if fit.samples_coreset else []
+    beyond = str(fit.settings.get("beyond_the_support", ""))
+    found = coreset_warnings(fit.kl_estimate, beyond) if fit.samples_coreset else []
     if "sample_stats" in tree and "diverging" in tree["sample_stats"]:
         found = [*sampling_warnings(tree), *found]
     return notes + [note for note in (clean(text, LONGEST_NOTE) for text in found) if note not in notes]

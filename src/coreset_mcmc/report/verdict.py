@@ -95,6 +95,8 @@ def _unchecked(fit: Fit) -> Verdict:
             f"nats: as if one parameter were off by {number(math.sqrt(2.0 * max(fit.kl_estimate, 0.0)), 2)} of its "
             "standard deviations."
         )
+    elif fit.samples_coreset and math.isnan(fit.kl_estimate):
+        reason += " The distance (KL) from the posterior of all rows is unknown: there was nothing to tell it from."
     elif fit.samples_coreset:
         reason += " Some draws are impossible under rows that were not chosen: the distance (KL) is infinite."
     return Verdict("unknown", HEADLINES["unknown"], reason, "Run the checks before you rely on them.", (), "", ())

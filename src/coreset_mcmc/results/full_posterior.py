@@ -127,7 +127,7 @@ def exact_draws(
     if made.num_steps == 0:
         raise KeyboardInterrupt("interrupted before the first draw")
     rate = float(np.mean(made.history.acceptance_rate))
-    if rate < LOW_ACCEPTANCE:
+    if not rate >= LOW_ACCEPTANCE:
         warnings.warn(
             f"Only {100 * rate:.0f} % of the proposals from the coreset were accepted on all rows: the draws are right "
             "in the long run, but few are different. Use a larger coreset_size, or a smaller num_inner.",

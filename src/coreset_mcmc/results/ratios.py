@@ -56,7 +56,7 @@ def log_ratios_to_full(
 
     A row under which the first draw is impossible enters as it is, which shifts all draws alike.
     """
-    chosen = rows.weighted(rows.source.take(np.asarray(coreset.indices)), coreset.weights)
+    chosen = weighted_rows(rows, coreset)
     own = summed_differences(chosen, model, positions, description)
     if coreset.term is not None:
         own = own + coreset.term.at(flat_positions(positions))
@@ -64,6 +64,11 @@ def log_ratios_to_full(
     with np.errstate(invalid="ignore"):
         log_ratios = full - own
     return np.where(log_ratios < np.inf, log_ratios, -np.inf)
+
+
+def weighted_rows(rows: Rows, coreset: SelectedRows) -> Rows:
+    """The rows of a coreset, which count as often as they weigh."""
+    return rows.weighted(rows.source.take(np.asarray(coreset.indices)), coreset.weights)
 
 
 def smoothed(log_ratios: np.ndarray) -> Ratios:

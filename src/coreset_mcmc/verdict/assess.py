@@ -10,19 +10,20 @@ import numpy as np
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count
-from coreset_mcmc.core.trees import num_positions, thinned
+from coreset_mcmc.core.trees import thinned
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of
 from coreset_mcmc.diagnostics.mixing import sampling_quality
 from coreset_mcmc.driver.progress import labelled, show_passes
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.distance import NEGLIGIBLE, survey
 from coreset_mcmc.results.fit import Fit, model_of
 from coreset_mcmc.results.influence import effective_number, influence_of
-from coreset_mcmc.results.ratios import log_ratios_to_full, smoothed
+from coreset_mcmc.results.ratios import smoothed, weighted_rows
 from coreset_mcmc.verdict import rules
 from coreset_mcmc.verdict.other_draws import without_coreset_draws
 from coreset_mcmc.verdict.other_modes import other_modes
-from coreset_mcmc.verdict.refits import Refit, compare, largest, num_parameters, options_of, refit, with_rows
+from coreset_mcmc.verdict.refits import Refit, compare, largest_known, num_parameters, options_of, refit, with_rows
 from coreset_mcmc.verdict.users_names import users_name
 from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
 
@@ -61,8 +62,9 @@ def trust(
     ======================================  =================  =====================  =================
 
     Lines with a star do not count if the estimated KL is below 0.01: all importance ratios are nearly equal then. Two
-    stars: "use with care" if another coreset is more than 1 nat away by its own estimate, for then it is to blame. What
-    could not be computed, as R-hat from a single chain, counts as "use with care". Fits without draws of a coreset
+    stars: "use with care" if another coreset is more than 1 nat away by its own estimate, for then it is to blame. An
+    estimate that is NaN counts as "do not use": nothing is known. Only what nobody could have computed, R-hat from a
+    single chain, and other coresets that could not be fitted, count as "use with care". Fits without draws of a coreset
     posterior (full-data methods, ``fit.exact()``, ``fit.reweight()``) are judged by what applies to them.
 
     Args:
@@ -82,8 +84,8 @@ def trust(
         return without_coreset_draws(fit, began, seed=random_seed)
     model, positions = model_of(fit), fit.positions()
     with show_passes(progressbar):
-        passed = _pass_over_rows(fit, model, positions, draws)
-    matters = not passed.kl_estimate <= rules.NEGLIGIBLE
+        passed = _pass_over_rows(fit, model, positions, draws, random_seed)
+    matters = not passed.kl_estimate <= NEGLIGIBLE
     findings = [
         rules.distance(passed.kl_estimate, passed.num_draws),
         rules.tails(passed.pareto_k, passed.effective_draws, passed.num_draws, matters=matters),
@@ -96,7 +98,7 @@ def trust(
     comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
     if comparison.place:
         comparison = comparison._replace(place=users_name(fit, comparison.place))
-    kl_of_others = largest(other.fit.kl_estimate for other in others if other.fit is not None)
+    kl_of_others = largest_known(other.fit.kl_estimate for other in others if other.fit is not None)
     if others:
         failure = next((other.failure for other in others if other.failure), "")
         findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
@@ -154,29 +156,16 @@ class PassOverRows(NamedTuple):
     num_evaluations: int
 
 
-def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int) -> PassOverRows:
-    rows = rows_of(fit.own_rows, "trust", infinite=model.infinite)
-    kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // rows.size, FEWEST_WITH_MANY_ROWS)))
-    count = num_positions(kept)
-    coreset = fit.coreset
-    log_ratios = log_ratios_to_full(model, kept, rows, coreset.selected, description="checking")
-    num_evaluations = count * (rows.size + coreset.size)
-    estimate = estimated_kl(log_ratios)
+def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int, seed: int) -> PassOverRows:
+    rows, coreset = rows_of(fit.own_rows, "trust", infinite=model.infinite), fit.coreset
+    kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // (2 * rows.size), FEWEST_WITH_MANY_ROWS)))
+    few = weighted_rows(rows, coreset.selected)
+    generator = np.random.default_rng(seed)
+    surveyed = survey(generator, model, rows, few, coreset.selected.term, kept, "checking")[0]
+    log_ratios = surveyed.draws.log_ratios
+    count = len(log_ratios)
+    num_evaluations = 2 * count * (rows.size + coreset.size)
     if count < FEWEST_DRAWS:
-        return PassOverRows(estimate, math.nan, math.nan, count, num_evaluations)
+        return PassOverRows(surveyed.kl_estimate, math.nan, math.nan, count, num_evaluations)
     ratios = smoothed(log_ratios)
-    return PassOverRows(estimate, ratios.pareto_k, ratios.effective_size, count, num_evaluations)
-
-
-def estimated_kl(log_ratios: np.ndarray) -> float:
-    """The larger of half the variance and log mean exp(r) - mean(r).
-
-    Infinite if a draw is impossible under the full posterior, NaN from a single draw.
-    """
-    if not np.isfinite(log_ratios).all():
-        return math.inf
-    if len(log_ratios) < 2:
-        return math.nan
-    highest = log_ratios.max()
-    direct = highest + math.log(np.mean(np.exp(log_ratios - highest))) - log_ratios.mean()
-    return max(0.5 * float(np.var(log_ratios, ddof=1)), float(direct))
+    return PassOverRows(surveyed.kl_estimate, ratios.pareto_k, ratios.effective_size, count, num_evaluations)

@@ -63,6 +63,12 @@ def largest(estimates: Iterable[float]) -> float:
     return max((math.inf if math.isnan(estimate) else estimate for estimate in estimates), default=math.nan)
 
 
+def largest_known(estimates: Iterable[float]) -> float:
+    """The largest estimated KL; NaN if one of them is, or if there is none: what is unknown excuses nothing."""
+    values = list(estimates)
+    return math.nan if any(math.isnan(value) for value in values) else max(values, default=math.nan)
+
+
 def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progressbar: bool) -> Refit:
     """A fit whose seed follows from that of the first, a seed of the user and a running number.
 
@@ -103,7 +109,7 @@ def compare(positions: Sequence[Position]) -> Comparison:
     names = columns[0][0]
     count = min(len(values) for _, values in columns)
     groups = np.stack([values[np.linspace(0, len(values) - 1, count).astype(int)] for _, values in columns])
-    is_moving = np.ptp(groups, axis=(0, 1)) > 0
+    is_moving = ~(np.ptp(groups, axis=(0, 1)) == 0)
     if len(groups) < 2 or count < 4 or not is_moving.any():
         return Comparison(math.nan, math.nan, "")
     groups, names = groups[..., is_moving], [name for name, moves in zip(names, is_moving, strict=True) if moves]

@@ -38,8 +38,6 @@ from coreset_mcmc.verdict.verdict import BAD, CARE, GOOD, Finding, level_of, wor
 DISTANCE = "Distance to the full posterior (KL)"
 KL_CARE, KL_BAD = 0.1, 1.0
 SHAPE_CARE, SHAPE_BAD = 0.5, 0.7
-NEGLIGIBLE = 0.01
-"""Nats, below which the shape of the tail does not matter."""
 ACROSS_CARE, ACROSS_BAD = 1.05, 1.3
 ROWS_CARE = 1.0
 """Effective rows for each parameter."""
@@ -67,7 +65,10 @@ def distance(kl_estimate: float, num_draws: int) -> Finding:
     if math.isinf(kl_estimate):
         text = "Some draws are impossible under rows that are not in the coreset: the distance is infinite."
     elif math.isnan(kl_estimate):
-        text = f"The distance cannot be estimated from so few draws ({num_draws})."
+        text = (
+            f"The distance is unknown: from {num_draws} draws and the places around them there is nothing to compare, "
+            "because the rows say the same everywhere, the draws never moved, or there is a single one."
+        )
     else:
         off = f"{math.sqrt(2.0 * max(kl_estimate, 0.0)):.2g}"
         meaning = {
@@ -155,7 +156,7 @@ def sampling(quality: SamplingQuality) -> Finding:
         return finding(name, quality.rhat, BAD, text, "Keep more draws: draws=1000.")
     level = worst(
         [
-            level_of(quality.rhat, MAX_RHAT, RHAT_BAD),
+            CARE if quality.num_chains == 1 else level_of(quality.rhat, MAX_RHAT, RHAT_BAD),
             level_of(-quality.ess, -MIN_ESS_PER_CHAIN * quality.num_chains, -ESS_BAD),
             level_of(quality.share_diverging, 0.0, DIVERGING_BAD),
         ]

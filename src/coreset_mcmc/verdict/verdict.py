@@ -27,9 +27,7 @@ def worst(levels: Iterable[str]) -> str:
 
 
 def level_of(value: float, care_above: float, bad_above: float) -> str:
-    """The level of a number that is better when smaller; NaN could not be computed and calls for care."""
-    if math.isnan(value):
-        return CARE
+    """The level of a number that is better when smaller; NaN is the worst, for nothing is known then."""
     return GOOD if value <= care_above else CARE if value <= bad_above else BAD
 
 

@@ -107,6 +107,7 @@ class DoublingEpochs:
         """Check the average and the last iterate, and return the weights that the next epoch starts from."""
         candidates = jnp.stack([state.average, weights])
         estimates = half_variances(problem, state.window, candidates)
+        estimates = jnp.where(jnp.isnan(estimates), jnp.inf, estimates)
         chosen = jnp.argmin(estimates)
         estimate, weights = estimates[chosen], candidates[chosen]
         is_first = state.num_checks == 0

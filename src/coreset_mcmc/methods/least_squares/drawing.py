@@ -13,7 +13,9 @@ import numpy as np
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel, init_chains
+from coreset_mcmc.kernels.mixed_slice import MixedSlice
 from coreset_mcmc.kernels.slice import HitAndRunSlice
+from coreset_mcmc.methods.contract import discrete_parts
 from coreset_mcmc.methods.draws import Draws, collect_draws, trajectory_draws
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -21,9 +23,13 @@ FEWEST_TUNING = 40
 """Steps of each chain in which trajectories find their step size, in every round."""
 
 
-def kernel_or_slices(kernel: Kernel | None, scale: Any) -> Kernel:
-    """The user's kernel, or slice sampling along directions of the shape (d, d)."""
-    return HitAndRunSlice(scale=scale, num_directions=scale.shape[0]) if kernel is None else kernel
+def kernel_or_slices(kernel: Kernel | None, scale: Any, position: Position) -> Kernel:
+    """The user's kernel, or slice sampling along directions of the shape (d, d), by steps where a part is discrete."""
+    if kernel is not None:
+        return kernel
+    if discrete_parts(position):
+        return MixedSlice(scale=scale)
+    return HitAndRunSlice(scale=scale, num_directions=scale.shape[0])
 
 
 @pytree
@@ -45,7 +51,7 @@ class WindowDrawing:
         if self.by_trajectories:
             num_tuning = max(num_discarded, FEWEST_TUNING)
             return trajectory_draws(key, positions, target, scale, num_kept + num_tuning, num_tuning)
-        kernel = kernel_or_slices(self.kernel, scale)
+        kernel = kernel_or_slices(self.kernel, scale, positions)
         chains = init_chains(kernel, positions, target)
         return collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
 

@@ -69,13 +69,26 @@ def _values_and_sums(
     model: Model, taylor: TaylorSums, centre: jax.Array | None, positions: Position, rows: Batch
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     sums = taylor.sums(model, positions)
-    return row_values(model, centre, positions, rows), sums.total, 0.5 * jnp.mean(sums.variance)
+    return possible_values(model, centre, positions, rows), sums.total, 0.5 * jnp.mean(sums.variance)
+
+
+def possible_values(model: Model, centre: jax.Array | None, positions: Position, rows: Batch) -> jax.Array:
+    """The same, centred over the positions that all rows allow; NaN at the others."""
+    if centre is None:
+        values = log_likelihood_matrix(model, positions, rows)
+    else:
+        unravel = ravel_pytree(jax.tree.map(lambda leaf: leaf[0], positions))[1]
+        values = row_remainders(model, unravel, centre, rows, flattened(positions) - centre)
+    is_possible = jnp.all(jnp.isfinite(values), axis=1)
+    allowed = jnp.where(is_possible[:, None], values, 0.0)
+    share = is_possible / jnp.maximum(jnp.sum(is_possible), 1)
+    return jnp.where(is_possible[:, None], allowed - share @ allowed, jnp.nan)
 
 
 def values_at(model: Model, positions: Position, rows: Batch, expansion: Expansion | None = None) -> np.ndarray:
-    """:func:`row_values` of a few rows, compiled and on the host."""
+    """:func:`possible_values` of a few rows, compiled and on the host."""
     centre = None if expansion is None else expansion.centre
-    return np.asarray(_compiled(row_values, 0)(model, centre, positions, rows))
+    return np.asarray(_compiled(possible_values, 0)(model, centre, positions, rows))
 
 
 @cache
@@ -89,7 +102,7 @@ def trace_measure(
 ) -> Any:
     """The program that :func:`measure` needs, traced."""
     if taylor is None:
-        return _compiled(row_values, 0).trace(model, centre, positions, rows)
+        return _compiled(possible_values, 0).trace(model, centre, positions, rows)
     return _compiled(_values_and_sums, 0).trace(model, taylor, centre, positions, rows)
 
 
@@ -113,23 +126,33 @@ def measure(
         centre = None if expansion is None else expansion.centre
         made = _compiled(_values_and_sums, 0)(problem.model, taylor, centre, positions, problem.rows)
         values, totals, noise = (np.asarray(part) for part in made)
-        totals = _centred(totals - known)
+        window = _centred(values, totals - known)
         num_evaluations = taylor.num_evaluations(num_draws) + values.size * for_each_value
-        if noise <= tolerated(Window(values, totals)):
-            return Measured(Window(values, totals), float(noise), num_evaluations)
-    totals = _centred(summed_differences(problem.passes, problem.model, positions, "sums over all rows") - known)
+        if noise <= tolerated(window):
+            return Measured(window, float(noise), num_evaluations)
+    totals = summed_differences(problem.passes, problem.model, positions, "sums over all rows")
+    window = _centred(values, totals - known)
     num_evaluations += num_draws * problem.data.size + (values.size * for_each_value if taylor is None else 0)
-    return Measured(Window(values, totals), 0.0, num_evaluations)
+    return Measured(window, 0.0, num_evaluations)
 
 
-def _centred(totals: np.ndarray) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        result: np.ndarray = totals - totals.mean()
-    return result
+def _centred(values: np.ndarray, totals: np.ndarray) -> Window:
+    """Both sides centred over the draws that all rows allow; NaN on both sides of the others."""
+    is_possible = np.isfinite(totals) & np.all(np.isfinite(values), axis=1)
+    return Window(values if is_possible.all() else centred_over(is_possible, values), centred_over(is_possible, totals))
+
+
+def centred_over(is_usable: np.ndarray, side: np.ndarray) -> np.ndarray:
+    """One side of the equations, (J,) or (J, M), centred over some of them; NaN in the others."""
+    mask = along(is_usable, side)
+    mean = np.sum(np.where(mask, side, 0.0), axis=0) / max(int(is_usable.sum()), 1)
+    return np.where(mask, side - mean, np.nan)
 
 
 def half_variance(window: Window, weights: np.ndarray) -> float:
     """Half the variance of T - L w: for draws of pi_w that had no part in choosing w, an estimate of KL(pi_w || pi)."""
+    if len(window.totals) < 2:
+        return float("nan")
     with np.errstate(invalid="ignore", over="ignore"):
         return float(0.5 * np.var(window.totals - window.values @ weights, ddof=1))
 

@@ -39,6 +39,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     values_at,
 )
 from coreset_mcmc.methods.least_squares.expansion import Expansion
+from coreset_mcmc.methods.least_squares.guards import kept_above_zero
 from coreset_mcmc.methods.least_squares.slope import Directions, directions_of, slope_beside
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresState,
@@ -81,7 +82,7 @@ class _Missed:
         values = row_values(self.model, centre, draws, batch)
         covariance = jnp.maximum(residual @ values / residual.size, 0.0)
         spread = jnp.sqrt(jnp.mean(values**2, axis=0))
-        return covariance**2 / spread if centre is None else jnp.where(spread > 0, covariance / spread, 0.0)
+        return covariance**2 / spread if centre is None else jnp.where(spread == 0, 0.0, covariance / spread)
 
 
 def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_second: np.ndarray) -> Stepped:
@@ -111,6 +112,7 @@ def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_secon
         problem = replace(problem, indices=made.indices, rows=made.rows)
         window = made.window if directions is None else directions.without(made.window)
         solved = solve(window, moved.weights, float(state.damping), curvature_of(state, problem))
+        solved = solved._replace(weights=kept_above_zero(solved.weights, state.is_guard))
         is_settled = np.array_equal(made.indices, moved.indices) or not np.any(solved.weights == 0)
         moved = moved._replace(
             indices=made.indices,
@@ -176,7 +178,9 @@ def exchange_rows(
     resident, indices = candidates or problem.passes.resident, np.asarray(problem.indices)
     num_draws, num_candidates = window.totals.shape[0], len(resident.indices)
     most = NUM_EXCHANGE_DRAWS if expansion is None else NUM_CORRELATED_DRAWS
-    places = np.linspace(0, num_draws - 1, min(num_draws, most)).astype(np.int32)
+    says_something = np.any(window.values != 0, axis=1)
+    heard = np.flatnonzero(says_something) if says_something.any() else np.arange(num_draws)
+    places = heard[np.linspace(0, len(heard) - 1, min(num_draws, most)).astype(np.int32)]
     some = jax.tree.map(lambda leaf: np.asarray(leaf)[places], positions)
     residual = window.totals - window.values @ weights
     residual = (residual if directions is None else directions.take_from(residual))[places]
@@ -185,6 +189,7 @@ def exchange_rows(
     found = few.values(_Missed(problem.model), some, residual, centre, description="looking for rows")
     count = min(max(int(MOST_EXCHANGED * problem.coreset_size), 1), num_candidates)
     scores = np.concatenate(list(found))
+    scores = np.where(np.isnan(scores), np.inf, scores)  # a row that is impossible somewhere is wanted most
     wanted = np.sort(np.argsort(-scores, kind="stable")[:count])
     if expansion is None:
         wanted = places_by_score(scores, count, seed=int(generator_of(key).integers(2**63)))
@@ -197,7 +202,7 @@ def exchange_rows(
 
     rows = jax.tree.map(proposed, problem.rows, resident.rows)
     values = centred_within(is_second, values_at(problem.model, positions, rows, expansion), window)
-    is_good = is_new & np.all(np.isfinite(values), axis=0)
+    is_good = is_new & np.all(np.isfinite(values), axis=0)  # where the window says something
     return Exchanged(
         indices=np.where(is_good, resident.indices[source], indices),
         rows=jax.tree.map(lambda new, old: np.where(along(is_good, new), new, np.asarray(old)), rows, problem.rows),
@@ -210,9 +215,10 @@ def centred_within(is_second: np.ndarray, side: np.ndarray, window: Window) -> n
     """One side of the equations, (J,) or (J, M), centred within each kind; equations 0 w = 0 stay as they are."""
     says_something = np.any(window.values != 0, axis=1)
     groups = np.stack([says_something & ~is_second, says_something & is_second]).astype(side.dtype)
+    heard = np.where(along(says_something, side), side, 0.0)
     with np.errstate(invalid="ignore"):  # rows that are impossible somewhere are left out afterwards
-        means = groups @ side / along(np.maximum(np.sum(groups, axis=1), 1.0), side)
-        whole = side - np.tensordot(groups.T, means, axes=1)
+        means = groups @ heard / along(np.maximum(np.sum(groups, axis=1), 1.0), side)
+        whole = heard - np.tensordot(groups.T, means, axes=1)
     return np.where(along(says_something, side), whole, 0.0)
 
 

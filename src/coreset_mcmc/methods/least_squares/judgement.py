@@ -51,7 +51,13 @@ class Judgement(NamedTuple):
 
 
 def judge(
-    state: LeastSquaresState, measured: Measured, *, tolerance: Any, num_rounds: Any, may_exchange: bool
+    state: LeastSquaresState,
+    measured: Measured,
+    *,
+    tolerance: Any,
+    num_rounds: Any,
+    may_exchange: bool,
+    around: float = 0.0,
 ) -> Judgement:
     """Judge ``state.weights`` by a window of their draws.
 
@@ -61,9 +67,10 @@ def judge(
         tolerance: training ends when the estimate falls below this.
         num_rounds: most rounds that judge.
         may_exchange: whether rows can be exchanged at all.
+        around: the estimate with what is around the draws; NaN if rows say the same everywhere, which leaves none.
     """
     is_first, best_so_far = bool(state.is_first), float(state.best_estimate)
-    estimate = np.inf if is_first else half_variance(measured.window, state.weights) + measured.noise
+    estimate = np.inf if is_first else _estimate(measured, state.weights, around)
     is_usable = bool(np.isfinite(estimate) and np.all(np.isfinite(measured.window.values)))
     is_judged = not is_first and int(state.round) >= NUM_SHAPING_ROUNDS
     is_best = is_usable and estimate < best_so_far
@@ -84,6 +91,11 @@ def judge(
         is_exchanging=is_exchanging,
         is_solving=(is_first or is_judged) and not is_over and not is_exchanging,
     )
+
+
+def _estimate(measured: Measured, weights: np.ndarray, around: float) -> float:
+    """The larger of the two; NaN if one of them is."""
+    return float(np.maximum(half_variance(measured.window, weights) + measured.noise, around))
 
 
 def _is_poor(estimate: float, best_estimate: float) -> bool:

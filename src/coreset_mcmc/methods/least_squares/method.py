@@ -61,7 +61,7 @@ from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
 from coreset_mcmc.methods.least_squares.exchange import exchange_step
 from coreset_mcmc.methods.least_squares.expansion import unknown_expansion
 from coreset_mcmc.methods.least_squares.judgement import FIRST_DAMPING, NUM_SHAPING_ROUNDS
-from coreset_mcmc.methods.least_squares.rounds import Rounds
+from coreset_mcmc.methods.least_squares.rounds import MOST_GUARD_STEPS, Rounds
 from coreset_mcmc.methods.least_squares.start import TOLERANCE, ModeStart
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
@@ -104,7 +104,7 @@ class LeastSquares(MovesByKernel):
 
     Args:
         kernel: moves each chain. ``None`` is Hamiltonian trajectories from a hot start on, and otherwise a hit-and-run
-            slice kernel; both are shaped by the windows themselves.
+            slice kernel, which moves whole numbers by steps; all are shaped by the windows themselves.
         num_draws: J, draws in a window, over all chains. ``None`` is 400, or with many parameters as many as a
             quadratic in them has coefficients or the coreset has rows, whichever is less, up to 800.
         num_chains: chains among which they are divided.
@@ -157,7 +157,7 @@ class LeastSquares(MovesByKernel):
 
     @property
     def max_steps(self) -> int:
-        return 3 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + 2 * self.max_newton_steps
+        return 3 + 3 * self.num_rounds + NUM_SHAPING_ROUNDS + 2 * self.max_newton_steps + MOST_GUARD_STEPS
 
     @property
     def mode_search(self) -> NewtonSearch:
@@ -182,7 +182,9 @@ class LeastSquares(MovesByKernel):
             fix="Leave gaussian_term out.",
         )
         target = problem.target(problem.initial_weights)
-        kernel_or_slices(self.kernel, np.eye(dimension(problem.position))).check(problem.position, target)
+        kernel_or_slices(self.kernel, np.eye(dimension(problem.position)), problem.position).check(
+            problem.position, target
+        )
 
     def adapted(self, problem: Problem, *, keeps_rows: bool) -> LeastSquares:
         del problem
@@ -265,6 +267,7 @@ class LeastSquares(MovesByKernel):
             expansion=unknown_expansion(dimension(problem.position)) if self.has_term(problem) else None,
             indices=np.asarray(problem.indices, np.int64),
             rows=jax.tree.map(np.asarray, problem.rows),
+            is_guard=np.zeros(problem.coreset_size, bool),
             weights=weights,
             slope=np.zeros(dimension(problem.position)),
             best_weights=weights,
@@ -356,7 +359,7 @@ class LeastSquares(MovesByKernel):
         )
         if kernel is None and self.samples_by_trajectories(problem):
             return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)
-        chosen = kernel or kernel_or_slices(self.kernel, jnp.asarray(state.scale))
+        chosen = kernel or kernel_or_slices(self.kernel, jnp.asarray(state.scale), problem.position)
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
     def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
-from coreset_mcmc.core.trees import positions_of
+from coreset_mcmc.core.trees import flat_positions, positions_of
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.shape import shrunk_factor_on_host
@@ -26,6 +27,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     solve,
     without_nonfinite,
 )
+from coreset_mcmc.methods.least_squares.guards import Guarded, guarded, kept_above_zero
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
 from coreset_mcmc.methods.least_squares.slope import directions_of, pulled, slope_beside
 from coreset_mcmc.methods.least_squares.state import (
@@ -39,6 +41,7 @@ from coreset_mcmc.methods.least_squares.state import (
     known_expansion,
     nothing_learned,
 )
+from coreset_mcmc.methods.least_squares.surroundings import look_around
 from coreset_mcmc.posterior.problem import Problem
 
 FAR = 50.0
@@ -46,6 +49,12 @@ FAR = 50.0
 
 LEAST_ACCEPTANCE = 0.5
 """If fewer trajectories are accepted after their step size was tuned, the weights tried are not for them."""
+
+AGREEING = 2.0
+"""An estimate with satellites that is larger by more than this factor, and not below the tolerance, disagrees."""
+
+MOST_GUARD_STEPS = 20
+"""Rounds that may end with other rows because draws were beyond the support, besides those that judge."""
 
 TOLERATED_NOISE = 0.1
 """Sums from a sample serve if they add less than this share of the larger of estimated KL and tolerance to it."""
@@ -61,6 +70,14 @@ class _Drawn(NamedTuple):
     ends: Position
     acceptance_rate: float
     num_evaluations: int
+
+
+class _Doubt(NamedTuple):
+    """A window as it is judged, and the estimated KL with what is around its draws: zero if that was not looked at."""
+
+    measured: Measured
+    positions: Position
+    around: float
 
 
 @dataclass(frozen=True)
@@ -91,17 +108,62 @@ class Rounds:
             again = in_phase(state, Phase.COLD_ROUNDS)
             return again, nothing_learned(again, np.nan, num_drawn)
         measured = self._measured(phase, drawn.positions, state, problem)
+        better = None if state.is_first else self._guarded(state, problem, drawn, measured)
+        if better is not None:
+            num_evaluations = num_drawn + measured.num_evaluations + better.num_evaluations
+            return better.state, nothing_learned(better.state, np.nan, num_evaluations)
+        doubt = self._doubted(key, phase, state, drawn, measured, problem)
+        measured, drawn = doubt.measured, drawn._replace(positions=doubt.positions)
+        judged = measured._replace(window=pulled(measured.window, state.slope, drawn.positions))
         judgement = judge(
             state,
-            measured._replace(window=pulled(measured.window, state.slope, drawn.positions)),
+            judged,
             tolerance=self.tolerance,
             num_rounds=self.num_rounds,
             may_exchange=phase == Phase.ROUNDS and self.chooses_rows and problem.coreset_size < problem.data.size,
+            around=doubt.around,
         )
         window = without_nonfinite(measured.window)
         tried = next_weights(state, judgement, window, drawn.positions, problem)
         moved = self._advanced(phase, state, drawn, window, judgement, tried)
-        return moved, self._info(state, moved, measured, judgement, num_drawn)
+        has_moved = bool(np.any(np.ptp(flat_positions(drawn.positions), axis=0) > 0))
+        return moved, self._info(state, moved, judged, judgement, num_drawn, has_moved=has_moved)
+
+    def _doubted(
+        self,
+        key: Key,
+        phase: int,
+        state: LeastSquaresState,
+        drawn: _Drawn,
+        measured: Measured,
+        problem: Problem,
+    ) -> _Doubt:
+        """A window that is good enough, or says nothing, and what is around its draws; measured again if they differ.
+
+        Where control variates stand for the sums the log-likelihood is known to be smooth.
+        """
+        as_it_is = _Doubt(measured, drawn.positions, 0.0)
+        is_judged = not state.is_first and int(state.round) >= NUM_SHAPING_ROUNDS
+        own = half_variance(pulled(measured.window, state.slope, drawn.positions), state.weights)
+        if not is_judged or measured.noise > 0.0 or not own < self.tolerance:
+            return as_it_is
+        expansion = known_expansion(state)
+        term = None if expansion is None else expansion.term(problem, problem.rows, state.weights, state.slope)
+        around = look_around(jax.random.fold_in(key, 1), problem, state.weights, term, drawn.positions)
+        num_evaluations = measured.num_evaluations + around.num_evaluations
+        measured = measured._replace(num_evaluations=num_evaluations)
+        if around.kl_estimate < max(self.tolerance, AGREEING * own):
+            return as_it_is._replace(measured=measured)
+        again = self._measured(phase, around.positions, state, problem)
+        again = again._replace(num_evaluations=again.num_evaluations + num_evaluations)
+        return _Doubt(again, around.positions, around.kl_estimate)
+
+    def _guarded(self, state: LeastSquaresState, problem: Problem, drawn: _Drawn, measured: Measured) -> Guarded | None:
+        """The state with rows that bound the support, if draws are beyond it: then the round is made again."""
+        is_possible = np.isfinite(measured.window.totals)
+        if is_possible.all() or int(state.num_drawn) >= self.num_rounds + NUM_SHAPING_ROUNDS + MOST_GUARD_STEPS:
+            return None
+        return guarded(state, problem, drawn.positions, is_possible)
 
     def _from_chains(self, key: Key, state: LeastSquaresState, problem: Problem) -> _Drawn:
         target, expansion = problem.target(state.weights), known_expansion(state)
@@ -151,7 +213,8 @@ class Rounds:
             best_weights = tried.weights
             phase_after = Phase.EXCHANGE if self.chooses_rows and np.any(best_weights == 0) else phase_after
         if known_expansion(state) is not None and judgement.is_over and is_beaten_by_none(window, best_estimate):
-            best_weights, best_slope = np.zeros_like(best_weights), np.zeros_like(best_slope)
+            nothing = kept_above_zero(np.zeros_like(best_weights), state.is_guard)
+            best_weights, best_slope = nothing, np.zeros_like(best_slope)
             best_estimate = half_variance(window, best_weights)
         return in_phase(state, phase_after)._replace(
             weights=tried.weights,
@@ -188,10 +251,14 @@ class Rounds:
         measured: Measured,
         judgement: Judgement,
         num_drawn: int,
+        *,
+        has_moved: bool,
     ) -> LeastSquaresInfo:
+        """Nothing to judge is an error, but for rows that say the same wherever the chains have been."""
         has_nothing = judgement.is_over and not np.isfinite(judgement.best_estimate)
+        is_flat = has_moved and math.isfinite(half_variance(measured.window, state.weights))
         change = relative_change(moved.weights, state.weights) if judgement.is_solving else np.nan
-        status = Status.GRADIENT_NOT_FINITE if has_nothing else Status.OK
+        status = Status.NO_WINDOW_TO_JUDGE if has_nothing and not is_flat else Status.OK
         return LeastSquaresInfo(
             kl_estimate=np.asarray(np.nan if state.is_first else judgement.estimate),
             best_estimate=np.asarray(judgement.best_estimate),
@@ -227,6 +294,7 @@ def next_weights(
     parts = [pair[0] if along is None else along.without(pair[0]) for pair, along in zip(pairs, slopes, strict=True)]
     both = Window(*(np.concatenate(sides) for sides in zip(*parts, strict=True)))
     solution = solve(both, judgement.best_weights, judgement.damping, curvature_of(state, problem))
+    solution = solution._replace(weights=kept_above_zero(solution.weights, state.is_guard))
     newer = judgement.is_best or not np.isfinite(state.best_estimate)
     slope = slope_beside(solution.weights, pairs[newer][0], slopes[newer], state.slope)
     return Tried(solution.weights, slope, float(solution.ridge))

@@ -45,6 +45,8 @@ class LeastSquaresState(NamedTuple):
     """Row numbers of the coreset (M,), 64-bit."""
     rows: Batch
     """The rows themselves."""
+    is_guard: np.ndarray
+    """Marks (M,) rows that bound the support and never lose all their weight."""
     weights: np.ndarray
     """To be tried in the next round."""
     slope: np.ndarray
