@@ -64,6 +64,7 @@ def test_copies_are_said_to_be_copies():
     made, messages = fit(*factors(np.random.default_rng(0), prior_mean=0.0))
     assert made.settings["other_modes"] == 0.0
     assert "2 copies" in made.settings["modes"]
+    assert any("either sign" in message for message in messages)
     assert not any("draws leave out" in message for message in messages)
 
 

@@ -155,7 +155,7 @@ def test_draws_represent_the_modes_that_they_visit(rng):
     def mode(at, evidence):
         return Mode(np.array([at]), evidence, np.eye(1), False, None)
 
-    modes = Modes((mode(0.0, 0.0), mode(20.0, -1.0)), (), 1, np.zeros(1), 2, 10, 0)
+    modes = Modes((mode(0.0, 0.0), mode(20.0, -1.0)), (), 1, False, np.zeros(1), 2, 10, 0)
     here, there = rng.normal(size=(100, 1)), 20.0 + rng.normal(size=(40, 1))
     np.testing.assert_array_equal(modes.is_missing(here), [False, True])
     np.testing.assert_array_equal(modes.is_missing(np.concatenate([here, there])), [False, False])

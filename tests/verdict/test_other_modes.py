@@ -46,21 +46,21 @@ def test_a_fit_that_was_not_allowed_to_look_is_condemned():
 
 
 @pytest.mark.full
-def test_a_mode_of_some_mass_calls_for_care_and_a_copy_does_not():
+def test_a_mode_of_some_mass_calls_for_care_and_so_does_an_unknown_sign():
     found = other_modes(fit(*factors(np.random.default_rng(0))))
     assert found.level == CARE
     assert 0.1 < found.value < 0.5
     made = fit(*factors(np.random.default_rng(0), prior_mean=0.0))
     found = other_modes(made)
-    assert (found.level, found.value) == (GOOD, 0.0)
+    assert (found.level, found.value) == (CARE, 0.0)
     assert "harmless for whatever is the same" in found.text
-    assert other_modes(made.exact(draws=20, tune=5, chains=2, progressbar=False)).level == GOOD
+    assert other_modes(made.exact(draws=20, tune=5, chains=2, progressbar=False)).level == CARE
 
 
 def test_levels():
     def modes(*evidences):
         found = [Mode(np.array([20.0 * number]), own, np.eye(1), False, None) for number, own in enumerate(evidences)]
-        return Modes(tuple(found), (), 1, np.zeros(1), 2, 1_000, 0)
+        return Modes(tuple(found), (), 1, False, np.zeros(1), 2, 1_000, 0)
 
     here = np.random.default_rng(0).normal(size=(50, 1))
 
@@ -68,12 +68,16 @@ def test_levels():
         return judged(modes(*evidences), here, STARTS).level
 
     assert level(0.0) == GOOD
-    assert level(0.0, -6.0) == GOOD
+    assert level(0.0, -8.0) == GOOD
+    assert level(0.0, -6.0) == CARE
     assert level(0.0, -3.0) == CARE
     assert level(0.0, 0.1) == BAD
     assert level(0.0, math.nan) == BAD
     assert level(0.0, math.inf) == BAD
-    nothing = Modes((), (), 1, np.zeros(1), 0, 1_000, 0)
+    labels = modes(0.0)._replace(symmetries=("components 0 and 1",), num_copies=2)
+    assert judged(labels, here, STARTS).level == GOOD
+    assert judged(labels._replace(changes_signs=True), here, STARTS).level == CARE
+    nothing = Modes((), (), 1, False, np.zeros(1), 0, 1_000, 0)
     assert judged(nothing, here, STARTS).level == GOOD
     elsewhere = judged(nothing._replace(start=np.full(1, 9.0)), here, STARTS)
     assert elsewhere.level == BAD

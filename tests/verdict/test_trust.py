@@ -187,7 +187,7 @@ class TestBrokenOnPurpose:
         judged = made.trust(**ALONE)
         assert float(made.posterior["theta"].min()) > 0
         assert judged.verdict == GOOD
-        assert "mode that no chain visited" in judged.blind_spots
+        assert "mode that no search has found" in judged.blind_spots
 
 
 def good_findings():

@@ -22,6 +22,7 @@ from coreset_mcmc.posterior.by_passes import mode_key
 from coreset_mcmc.posterior.modes.found import RELEVANT, Modes
 from coreset_mcmc.posterior.modes.looking import find_modes, mode_at_start
 
+UNKNOWN_SIGN = " (nothing tells which sign is right)"
 MOST_NAMED = 6
 """Parameters whose values tell where a mode is."""
 
@@ -90,6 +91,7 @@ def in_words(modes: Modes, position: Position) -> str:
         )
     if modes.symmetries:
         text += f"; {modes.num_copies} copies of each, which differ in {' or '.join(modes.symmetries[:3])}"
+        text += UNKNOWN_SIGN if modes.changes_signs else ""
     return text
 
 
@@ -102,14 +104,23 @@ def where(flat: np.ndarray, position: Position) -> str:
 
 def mode_warnings(settings: Mapping[str, object]) -> list[str]:
     """Whether the draws leave out a mode that matters."""
-    missing = settings.get("other_modes", 0.0)
-    if not isinstance(missing, float) or missing <= RELEVANT:
-        return []
+    missing, text = settings.get("other_modes", 0.0), str(settings.get("modes", ""))
+    if isinstance(missing, float) and missing <= RELEVANT:
+        if not text.endswith(UNKNOWN_SIGN):
+            return []
+        return [
+            f"The posterior is the same for either sign of some parameters, and the draws describe one of its copies: "
+            f"{text}. That is harmless for whatever is the same in all copies, such as predictions."
+        ]
     return [
-        f"The posterior has several modes, and the draws leave out about {missing:.0%} of its mass (by Laplace's "
-        f"approximation): they describe the most massive mode alone. Modes: {settings['modes']}. Neither more draws "
-        "nor fit.exact() will find the others; start there with initvals=..., or make the model identify one of them."
+        f"The posterior has several modes, and the draws leave out a share of {_share(missing)} of its mass (by "
+        f"Laplace's approximation): they describe the most massive mode alone. Modes: {text}. Neither more draws nor "
+        "fit.exact() will find the others; start there with initvals=..., or make the model identify one of them."
     ]
+
+
+def _share(share: object) -> str:
+    return f"{share:.2g}" if isinstance(share, float) and np.isfinite(share) else "unknown size"
 
 
 def with_exploring(pilot: Cost, exploring: Cost | None) -> Cost:

@@ -55,7 +55,7 @@ def trust(
     R-hat across coresets                   up to 1.05         up to 1.3              more **
     effective rows for each parameter       1 and more         fewer                  (never)
     estimated KL with half the rows *       up to 1            more                   (never)
-    share of modes that draws leave out     up to 0.01         more                   more than they hold
+    share of modes that draws leave out     up to 0.001        more                   more than they hold
     R-hat of the chains                     up to 1.01         up to 1.1              more
     smallest bulk ESS                       100 for a chain    50 in all              fewer
     divergences                             none               up to 5 %              more

@@ -5,9 +5,10 @@ must not rest on the same luck. Here it is made again with another sample of row
 the width, and with draws of the fit among the starts. What both searches know is put together, each mode with its share
 of the mass by Laplace's approximation on all rows.
 
-A mode with more mass than all that the draws represent condemns them; one that holds more than a hundredth of the mass
-calls for care. Copies of a mode under an exchange of labels or a change of signs are no other modes: whatever does not
-depend on labels or signs is the same in all of them.
+A mode with more mass than all that the draws represent condemns them; one that holds more than a thousandth of the mass
+calls for care. Copies of a mode under an exchange of labels are no other modes: whatever does not depend on labels is
+the same in all of them. So it is with signs that nobody knows, but who looks at such a parameter sees one sign of two:
+that calls for care.
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ def judged(modes: Modes, flat: np.ndarray, starts: Position) -> Finding:
     missing = float(shares[is_missing].sum())
     largest = float(shares[is_missing].max(initial=0.0))
     level = BAD if largest > 1.0 - missing else CARE if missing > RELEVANT else GOOD
+    if level == GOOD and modes.changes_signs:
+        text = f"From {looked} no other mode that matters came up, but a sign is not known."
+        return Finding(NAME, missing, CARE, text + _about_copies(modes), "Give a prior that knows the sign.")
     if level == GOOD:
         found = "one mode" if modes.num_relevant == 1 else f"{modes.num_relevant} modes"
         text = f"From {looked} {found} came up, and the draws leave out none that matters."

@@ -15,7 +15,8 @@ LEVELS = (GOOD, CARE, BAD)
 """From best to worst."""
 
 BLIND_SPOTS = (
-    "All of this looks at the posterior from where the chains have been. It cannot see a mode that no chain visited, "
+    "But for the search for other modes, all of this looks at the posterior from where the chains have been. It cannot "
+    "see a mode that no search has found, "
     "tails that the draws did not reach, an error that all coresets share, or whether the model describes the data."
 )
 WIDTH = 100

@@ -9,8 +9,8 @@ import numpy as np
 
 from coreset_mcmc.posterior.newton import NewtonSearchState
 
-RELEVANT = 0.01
-"""Share of the mass from which on a mode matters."""
+RELEVANT = 0.001
+"""Share of the mass from which on a mode matters: at a distance of 30 standard deviations it doubles the variance."""
 UNDERREPRESENTED = 0.1
 """A mode is missing from draws if its share of them is below this part of its share of the mass."""
 OUT_OF_REACH = 10.0
@@ -57,6 +57,8 @@ class Modes(NamedTuple):
     """Exchanges and changes of sign that leave the posterior as it is and make copies of its main mode."""
     num_copies: int
     """Of the main mode, itself included."""
+    changes_signs: bool
+    """Whether copies differ in the sign of a parameter, and not in labels alone."""
     start: np.ndarray
     """Where chains should begin (d,): in the main mode, or the highest place where there is none."""
     num_peaks: int

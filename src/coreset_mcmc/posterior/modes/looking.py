@@ -43,7 +43,7 @@ def find_modes(
     race = Race(FullPosterior(core, rows, position), search, peaks, sample.count)
     modes = race.run() if peaks.found else []
     num_evaluations = sample.num_evaluations + race.num_evaluations
-    found = Modes(tuple(modes), (), 1, starts[0], len(peaks.found), peaks.num_starts, num_evaluations)
+    found = Modes(tuple(modes), (), 1, False, starts[0], len(peaks.found), peaks.num_starts, num_evaluations)
     if modes:
         return _with_copies(found._replace(start=_main(modes).position), peaks)
     start, num_more = _highest(core, rows, position, starts[0], peaks)
@@ -67,8 +67,12 @@ def _with_copies(found: Modes, peaks: Peaks) -> Modes:
     main = next(mode for mode in found.modes if mode.position is found.start)
     images = copies(main.position, peaks.symmetries)
     num_copies = int(np.sum(main.distances(images) > FAR)) + 1
-    moving = [mapped.words for mapped in peaks.symmetries if main.distances(mapped(main.position)[None])[0] > FAR]
-    return found._replace(symmetries=tuple(moving), num_copies=num_copies)
+    moving = [mapped for mapped in peaks.symmetries if main.distances(mapped(main.position)[None])[0] > FAR]
+    return found._replace(
+        symmetries=tuple(mapped.words for mapped in moving),
+        num_copies=num_copies,
+        changes_signs=any(bool(np.any(mapped.signs < 0)) for mapped in moving),
+    )
 
 
 def _highest(model: Model, rows: Rows, position: Position, start: np.ndarray, peaks: Peaks) -> tuple[np.ndarray, int]:
