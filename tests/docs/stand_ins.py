@@ -154,6 +154,11 @@ def next_day() -> Names:
     return {"tomorrow": flights().head(5)}
 
 
+def tomorrow_on_disk() -> Names:
+    flights().head(9).drop(columns="cancelled").to_parquet("tomorrow.parquet")
+    return {}
+
+
 def table_with_groups() -> Names:
     return {"frame": line()["data"].assign(g=np.resize(["a", "b"], ROWS))}
 
@@ -183,7 +188,11 @@ STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
         "rows = fit.coreset.to_frame(data)": priors_of_the_line,
         "coreset.json": table_of_outcomes,
     },
-    "docs/command_line.md": {"coreset-mcmc fit sales.csv": sales_on_disk, '"big/*.parquet"': flights_in_files},
+    "docs/command_line.md": {
+        "coreset-mcmc fit sales.csv": sales_on_disk,
+        '"big/*.parquet"': flights_in_files,
+        "coreset-mcmc predict run": tomorrow_on_disk,
+    },
     "docs/formulas.md": {
         'cm.read_table("flights.parquet")': flights_on_disk,
         "predicted = fit.predict(tomorrow)": next_day,

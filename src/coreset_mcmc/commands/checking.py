@@ -39,7 +39,7 @@ def check(
     judged = None
     try:
         if config.trust.check and not fitted.is_interrupted:
-            judged = _judged(console, config, folder, fitted)
+            judged = judged_run(console, config, folder, fitted)
         if is_in_memory or not fitted.is_interrupted:
             with limited_to(None):  # what it holds does not grow with the table
                 made = predictive_check(fitted, name=response, seed=config.sampling.seed or 0)
@@ -66,8 +66,9 @@ def _kept(folder: RunFolder, asked: dict[str, Any]) -> Trust | None:
         return None
 
 
-def _judged(console: Console, config: Config, folder: RunFolder, fitted: Fit) -> Trust:
-    asked = {**asdict(config.trust), "draws_judged": _digest(fitted)}
+def judged_run(console: Console, config: Config, folder: RunFolder, fitted: Fit, *, seed: int | None = None) -> Trust:
+    """The verdict, one that was kept if nothing else is asked for; by another ``seed`` if other rows are wanted."""
+    asked = {**asdict(config.trust), "draws_judged": _digest(fitted), "seed": seed}
     kept = _kept(folder, asked)
     if kept is not None:
         return kept
@@ -77,10 +78,11 @@ def _judged(console: Console, config: Config, folder: RunFolder, fitted: Fit) ->
         draws=config.trust.draws,
         num_coresets=config.trust.coresets if fitted.samples_coreset else 1,
         sensitivity=config.trust.sensitivity and fitted.samples_coreset,
-        random_seed=(config.sampling.seed or 0) + 1,
+        random_seed=(config.sampling.seed or 0) + 1 if seed is None else seed,
         progressbar=True,
     )
     judged = verdict_by_flags(judged)
+    folder.checkpoint.mkdir(exist_ok=True)
     folder.write_text(folder.trust, strict_json({"asked": asked, "trust": judged.to_dict()}))
     return judged
 

@@ -236,17 +236,99 @@ def report_command(run: Annotated[Path, typer.Argument(help="The folder of a run
 def compare_command(
     runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison for programs.")] = False,
+    loo: Annotated[bool, typer.Option("--loo", help="Also by leave-one-out; passes over the rows of each.")] = False,
+    draws: Annotated[int, typer.Option(help="Draws for --loo.")] = 1000,
 ) -> None:
     """Put runs beside each other: verdicts, settings that differ, and how far each parameter moved.
 
     Example: coreset-mcmc compare run1 run2
+    Example: coreset-mcmc compare run1 run2 --loo
     """
     with told_in_words():
         from coreset_mcmc.commands.comparing import compare  # noqa: PLC0415 - keeps --help fast
 
-        result = compare(Console(quiet=True) if as_json else console, runs)
+        shown = Console(quiet=True) if as_json else console
+        result = compare(shown, runs)
+        if loo:
+            from coreset_mcmc.commands.loo_comparing import compare_by_loo  # noqa: PLC0415
+
+            result |= compare_by_loo(shown, runs, draws)
         if as_json:
             print(json.dumps(result))
+
+
+@app.command("predict")
+def predict_command(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    data: Annotated[list[str], typer.Argument(help="A table with the predictors of its formula; as for fit.")],
+    out: Annotated[Path, typer.Option(help="A new .parquet or .csv file, with a line for each row.")],
+    draws: Annotated[int, typer.Option(help="Draws of the posterior that are used, evenly spaced.")] = 400,
+    interval: Annotated[
+        float | None, typer.Option(help="Probability of the intervals; that of the run by default.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For new responses.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
+) -> None:
+    """Predict the responses of another table: what is expected, and new ones, each with an interval.
+
+    Example: coreset-mcmc predict run tomorrow.parquet --out predictions.parquet
+    """
+    with told_in_words():
+        from coreset_mcmc.commands.predicting import predict_run  # noqa: PLC0415 - keeps --help fast
+
+        predict_run(console, run, data, out, draws=draws, interval=interval, seed=seed, overwrite=overwrite)
+
+
+@app.command("check")
+def check_command(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    draws: Annotated[int | None, typer.Option(help="Draws in the pass over all rows (400).")] = None,
+    coresets: Annotated[
+        int | None, typer.Option(help="Coresets of other rows to compare, this one among them (2).")
+    ] = None,
+    sensitivity: Annotated[
+        bool | None, typer.Option("--half/--no-half", help="Whether half the rows are tried as well.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Another one draws other rows.")] = None,
+    require_verdict: Annotated[
+        Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
+    ] = None,
+) -> None:
+    """Check whether a run can be trusted: one that was made without, or again with other settings.
+
+    Example: coreset-mcmc check run --coresets 4
+    """
+    with told_in_words():
+        from coreset_mcmc.commands.rechecking import check_run  # noqa: PLC0415 - keeps --help fast
+
+        summary = check_run(console, run, draws=draws, coresets=coresets, sensitivity=sensitivity, seed=seed)
+    _leave(summary, require_verdict)
+
+
+@app.command("effects")
+def effects_command(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    columns: Annotated[
+        list[str] | None, typer.Argument(help="Predictors of its formula; all by default.", show_default=False)
+    ] = None,
+    step: Annotated[float, typer.Option(help="By how much a number is raised.")] = 1.0,
+    draws: Annotated[int, typer.Option(help="Draws of the posterior that are used, evenly spaced.")] = 200,
+    interval: Annotated[
+        float | None, typer.Option(help="Probability of the intervals; that of the run by default.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print them for programs.")] = False,
+) -> None:
+    """Average change of the expected response if a column were otherwise, over all rows; also in the report.
+
+    Example: coreset-mcmc effects run carat --step 0.1
+    """
+    with told_in_words():
+        from coreset_mcmc.commands import effects  # noqa: PLC0415 - keeps --help fast
+
+        shown = Console(quiet=True) if as_json else console
+        found = effects.effects_of_run(shown, run, columns or [], step=step, draws=draws, interval=interval)
+        if as_json:
+            print(effects.as_json(found))
 
 
 @app.command("flights")

@@ -23,6 +23,7 @@ from coreset_mcmc.commands.budget import AUTO, MEMORY, Budget
 from coreset_mcmc.commands.checking import Checked, check
 from coreset_mcmc.commands.clock import Clock
 from coreset_mcmc.commands.config import Config, versions
+from coreset_mcmc.commands.effects import effects_for_report, save_effects
 from coreset_mcmc.commands.flags import by_flags
 from coreset_mcmc.commands.folder import (
     COMPLETE,
@@ -34,20 +35,18 @@ from coreset_mcmc.commands.folder import (
     remove_parts,
     writing,
 )
+from coreset_mcmc.commands.methods import check_method, method_of
 from coreset_mcmc.commands.reading import OpenTable, engine_of, opened
 from coreset_mcmc.commands.reporting import draw_report
 from coreset_mcmc.commands.same_files import check_identity
 from coreset_mcmc.commands.summary import summary_of, to_json
 from coreset_mcmc.commands.telling import print_plan, print_result, print_way_on
 from coreset_mcmc.commands.terminal import announced
-from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.memory import limited_to
 from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.fitting.fit import fit
-from coreset_mcmc.methods.contract import Method
-from coreset_mcmc.methods.registry import DEFAULT_METHOD, METHODS
 from coreset_mcmc.report import require_installed
 from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.results.term_table import term_path
@@ -104,7 +103,7 @@ def _checked(console: Console, config: Config) -> Iterator[None]:
     config.check()
     if config.output.report:
         require_installed()
-    _check_method(config)
+    check_method(config)
     with show_passes(True, console), limited_to(Budget.of(config.engine.memory_limit).limit):
         yield
 
@@ -122,30 +121,6 @@ def _resumable(console: Console, folder: RunFolder) -> Iterator[None]:
 def _regression(console: Console, table: OpenTable, folder: RunFolder, engine: Engine | None) -> Regression:
     with writing(folder):
         return table.regression(console, folder.table, engine)
-
-
-def _check_method(config: Config) -> None:
-    require(
-        config.coreset.method in METHODS,
-        f"--method {config.coreset.method}",
-        got=repr(config.coreset.method),
-        expected=f"one of {', '.join(METHODS)}",
-        fix="'coreset-mcmc list' says what each is; leave it out for the default.",
-    )
-    require(
-        config.coreset.size is None or METHODS[config.coreset.method].uses_coreset_rows,
-        f"--coreset-size {config.coreset.size}",
-        got=f"the method {config.coreset.method}, which has no coreset",
-        expected="a method that chooses rows",
-        fix="Leave --coreset-size out, or choose another --method.",
-    )
-    require(
-        config.coreset.gaussian_term is None or config.coreset.method == DEFAULT_METHOD.name,
-        "--gaussian-term",
-        got=f"the method {config.coreset.method}",
-        expected=f"the method {DEFAULT_METHOD.name}, the only one that knows such a term",
-        fix="Leave out one of --method and --gaussian-term.",
-    )
 
 
 def _carry_out(
@@ -172,6 +147,8 @@ def _carry_out(
         clock.mark("fitting")
         checked = check(console, config, folder, fitted, model.response, is_in_memory=table.is_in_memory)
         clock.mark("checking")
+        if config.output.report and not checked.is_interrupted:
+            save_effects(folder, effects_for_report(fitted, model.parsed.predictors, config.output.interval))
         summary = _summary(config, fitted, model, checked, warned)
         if config.output.report:
             with announced(console, "Drawing the report ..."):
@@ -208,17 +185,11 @@ def _fit(table: OpenTable, folder: RunFolder, model: Regression, engine: Engine 
         tune=sampling.tune,
         chains=sampling.chains,
         random_seed=sampling.seed,
-        method=_method(config),
+        method=method_of(config),
         var_names=list(model.priors),
         progressbar=True,
         checkpoint=folder.checkpoint,
     )
-
-
-def _method(config: Config) -> Method:
-    """The method as it is asked for."""
-    term, make = config.coreset.gaussian_term, METHODS[config.coreset.method]
-    return make() if term is None else DEFAULT_METHOD(gaussian_term=term)
 
 
 def coreset_rows(fitted: Fit, model: Regression) -> pd.DataFrame | None:

@@ -6,6 +6,7 @@
     coreset.gaussian.csv    the Gaussian term beside them, if there is one
     summary.json    the same numbers for programs
     report.html     the same for people
+    effects.json    average effects of columns, for the report
     checkpoint/     from where an unfinished run goes on
     table.parquet   a table of text that was streamed, converted
 
@@ -32,6 +33,7 @@ from coreset_mcmc.core.files import write_whole
 COMPLETE, INTERRUPTED = "complete", "interrupted"
 OWN_FILES = (
     *(CONFIG_FILE, "draws.nc", "coreset.csv", "coreset.gaussian.csv", "summary.json", "report.html", "predictive.json"),
+    "effects.json",
     *("table.parquet", "lock"),
 )
 
@@ -58,6 +60,7 @@ class RunFolder:
     summary_file = _Inside("summary.json")
     report = _Inside("report.html")
     predictive = _Inside("predictive.json")
+    effects = _Inside("effects.json")
     checkpoint = _Inside("checkpoint")
     trust = _Inside("checkpoint/trust.json")
     table = _Inside("table.parquet")

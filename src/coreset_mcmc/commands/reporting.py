@@ -19,6 +19,7 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.plain import strict_json
 from coreset_mcmc.report import Content, PredictiveCheck, require_installed, write_report
 from coreset_mcmc.results.build import load
+from coreset_mcmc.results.effects import Effect
 from coreset_mcmc.verdict import Trust
 
 
@@ -53,6 +54,7 @@ def draw_report(folder: RunFolder, summary: Mapping[str, Any]) -> Path:
         trust=Trust.from_dict(summary["trust"]) if summary["trust"] else None,
         rows=pd.read_csv(folder.coreset) if folder.coreset.exists() else None,
         predictive=load_predictive(folder),
+        effects=load_effects(folder),
         settings=settings,
         notes=[*summary["warnings"], *summary["notes"]],
         is_partial=summary["status"] == INTERRUPTED,
@@ -79,3 +81,11 @@ def load_predictive(folder: RunFolder) -> PredictiveCheck | None:
         name: np.array(value, dtype=float) for name, value in values.items() if isinstance(value, list)
     }
     return PredictiveCheck(**{**values, **arrays})
+
+
+def load_effects(folder: RunFolder) -> list[Effect]:
+    """Those that were found so far."""
+    if not folder.effects.exists():
+        return []
+    found: dict[str, Any] = json.loads(folder.effects.read_text(encoding="utf-8"))
+    return [Effect.from_dict(values) for values in found.values()]

@@ -90,6 +90,7 @@ class Model:
         expected: ``(position, batch) -> {name: (B, ...)}``, what those responses are on average, under the same names.
         new_rows: from a table with the user's own columns to rows of the form of ``data`` without responses, for a
             model that makes its rows of other columns; ``fit.predict`` takes such a table.
+        table: the user's table behind the rows, for questions about its columns (:class:`.tables.what_if.WhatIf`).
         observed: which data are responses, for the group ``observed_data``: keys of the data, or a function
             ``batch -> {name: (B, ...)}``.
         data: the rows, for a model that holds its own data; ``fit(model)`` takes them.
@@ -120,6 +121,7 @@ class Model:
     predictive: Callable[[Key, Position, Batch], Mapping[str, jax.Array]] | None = None
     expected: Callable[[Position, Batch], Mapping[str, jax.Array]] | None = None
     new_rows: Callable[[Any], Any] | None = None
+    table: Any = None
     observed: tuple[str, ...] | Callable[[Batch], Mapping[str, Any]] = ()
     data: Any = None
     infinite: bool = False

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from coreset_mcmc.report.predictive_check import PredictiveCheck
+from coreset_mcmc.results.effects import Effect
 from coreset_mcmc.results.fit import Fit
 
 
@@ -26,6 +27,8 @@ class Content:
     rows: pd.DataFrame | None = None
     """The rows of the coreset with the user's own columns and with ``row``, its number in the data, and ``weight``."""
     predictive: PredictiveCheck | None = None
+    effects: Sequence[Effect] = ()
+    """Average effects of columns, each with a picture."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """Warnings and remarks in words."""

@@ -9,7 +9,9 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
 from coreset_mcmc.report import figures, tables
 from coreset_mcmc.report.content import Content
+from coreset_mcmc.report.effects import shown_effects
 from coreset_mcmc.report.extra import extra
+from coreset_mcmc.report.parameter_tables import parameter_tables
 from coreset_mcmc.report.parameters import Parameters
 from coreset_mcmc.report.svg import settings_for_svg
 from coreset_mcmc.report.verdict import in_plain_words, verdict_of
@@ -58,6 +60,7 @@ def _context(content: Content) -> dict[str, Any]:
     parameters = Parameters.of(fit)
     panels = parameters.shown(figures.MOST_PANELS)
     traces, stride = figures.traces(parameters, panels)
+    groups = parameter_tables(parameters)
     rows, num_columns_left = tables.top_rows(content) if fit.has_coreset else (None, 0)
     return {
         "title": clean(content.title),
@@ -67,7 +70,9 @@ def _context(content: Content) -> dict[str, Any]:
         "plain_words": in_plain_words(fit),
         "notes": _notes(content),
         "parameters": parameters,
-        "summary": tables.summary(parameters),
+        "groups": groups,
+        "num_listed": sum(len(group.table.rows) for group in groups),
+        "effects": shown_effects(content.effects),
         "forest": figures.forest(parameters),
         "num_forest": min(parameters.count, figures.MOST_INTERVALS),
         "marginals": figures.marginals(parameters, panels),

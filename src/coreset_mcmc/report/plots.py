@@ -134,7 +134,7 @@ def weights(fit: Fit, axes: Axes) -> None:
     """The sorted weights of the coreset."""
     axes.plot(np.sort(fit.coreset.weights)[::-1], color=INK)
     axes.set_xlabel("coreset row, by weight")
-    axes.set_ylabel("weight (rows it stands for)")
+    axes.set_ylabel("weight")
 
 
 def save_overview(fit: Fit, path: Path, *, variable: str, labels: Mapping[int, str], title: str) -> Path:

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 
-import numpy as np
 import pandas as pd
 
 from coreset_mcmc import __version__
-from coreset_mcmc.diagnostics.mixing import MAX_RHAT
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.report.content import Content
-from coreset_mcmc.report.parameters import HIGH, LOW, Parameters
-from coreset_mcmc.report.wording import NOTHING, beside, clean, flattened, number, shown
+from coreset_mcmc.report.wording import NOTHING, clean, flattened, number, shown
 from coreset_mcmc.results.coreset import ROW, WEIGHT
 from coreset_mcmc.results.fit import Fit
 
-MOST_PARAMETERS, MOST_ROWS, MOST_COLUMNS = 300, 20, 12
+MOST_ROWS, MOST_COLUMNS = 20, 12
 STAGE_NAMES = {"pilot": "pilot run", "training": "training", "sampling": "sampling", "check": "final check"}
 PACKAGES = ("jax", "numpy", "arviz-stats", "blackjax")
 
@@ -40,27 +37,6 @@ class Table:
     headings: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     is_text: frozenset[int] = field(default=frozenset({0}))
-
-
-def summary(parameters: Parameters) -> Table:
-    """ArviZ's summary; numbers of mixing beyond the limits are flagged."""
-    rows = []
-    table = parameters.summary
-    for place in parameters.shown(MOST_PARAMETERS):
-        row = table.iloc[place]
-        sd = float(row["sd"])
-        rows.append(
-            [
-                Cell(parameters.name(place)),
-                *(Cell(beside(float(row[name]), sd)) for name in ("mean", "sd", LOW, HIGH)),
-                Cell(
-                    number(round(row["ess_bulk"])) if np.isfinite(row["ess_bulk"]) else NOTHING,
-                    bool(row["ess_bulk"] < parameters.least_ess),
-                ),
-                Cell(f"{row['r_hat']:.3f}" if np.isfinite(row["r_hat"]) else NOTHING, bool(row["r_hat"] > MAX_RHAT)),
-            ]
-        )
-    return Table("Parameters", ["parameter", "mean", "sd", "89 % from", "to", "ESS", "R-hat"], rows)
 
 
 def top_rows(content: Content) -> tuple[Table, int]:

@@ -40,6 +40,7 @@ from coreset_mcmc.tables.scale import UserScale
 from coreset_mcmc.tables.standardised import INTERCEPT, WEIGHT, Structure
 from coreset_mcmc.tables.terms import Plain
 from coreset_mcmc.tables.users_model import users_model
+from coreset_mcmc.tables.what_if import WhatIf
 
 FIXED = "they are standardised columns of a design: use cm.from_formula with the other table"
 """Why the columns of another table cannot take the place of the rows."""
@@ -185,6 +186,7 @@ def regression(
             fixed_data=FIXED,
             name=parsed.text,
             new_rows=lambda table: rows_to_predict(table, parsed, found.source.standard),
+            table=WhatIf(found.source, parsed.predictors),
         ),
         data=data,
         formula=parsed.text,
