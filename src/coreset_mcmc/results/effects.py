@@ -118,7 +118,18 @@ def effect(
     engine: Engine | None = None,
     progressbar: bool = False,
 ) -> Effect:
-    """See :meth:`coreset_mcmc.Fit.effect`."""
+    """What a column of the table does to the expected response, on average over all rows, for a model by formula.
+
+    A number is raised by ``step`` in every row; levels are set to each level in turn and compared with the first.
+    Interactions and transforms follow. Each value takes a pass over the rows, in bounded memory.
+
+    Args:
+        column: a predictor of the formula.
+        step: how much a number is raised.
+        draws: how many evenly spaced draws of the posterior are used.
+        interval: the probability of the intervals.
+        points: values of a number at which the average expected response is found, for a picture.
+    """
     what_if = _what_if(model)
     _check(step, draws, interval)
     levels = what_if.levels(column)

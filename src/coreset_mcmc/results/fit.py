@@ -25,7 +25,7 @@ from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.coreset import Coreset
-from coreset_mcmc.results.effects import POINTS, Effect, effect
+from coreset_mcmc.results.effects import Effect, effect
 from coreset_mcmc.results.full_posterior import FullDraws, exact_draws, reweighted
 from coreset_mcmc.results.inferencedata import to_inferencedata
 from coreset_mcmc.results.loo import loo
@@ -241,39 +241,10 @@ class Fit:
             engine=self.rows.engine if self.rows is not None and isinstance(data, Source) else None,
         )
 
-    def effect(
-        self,
-        column: str,
-        *,
-        step: float = 1.0,
-        draws: int = 200,
-        interval: float = 0.89,
-        points: int = POINTS,
-        progressbar: bool = True,
-    ) -> Effect:
-        """What a column of the table does to the expected response, on average over all rows, for a model by formula.
-
-        A number is raised by ``step`` in every row; levels are set to each level in turn and compared with the first.
-        Interactions and transforms follow. Each value takes a pass over the rows, in bounded memory.
-
-        Args:
-            column: a predictor of the formula.
-            step: how much a number is raised.
-            draws: how many evenly spaced draws of the posterior are used.
-            interval: the probability of the intervals.
-            points: values of a number at which the average expected response is found, for a picture.
-        """
-        return effect(
-            model_of(self),
-            self.positions(),
-            column,
-            step=step,
-            draws=draws,
-            interval=interval,
-            points=points,
-            engine=self.rows.engine if self.rows is not None else None,
-            progressbar=progressbar,
-        )
+    def effect(self, column: str, **options: Any) -> Effect:
+        """What a column does to the expected response on average: see :func:`coreset_mcmc.results.effects.effect`."""
+        engine = self.rows.engine if self.rows is not None else None
+        return effect(model_of(self), self.positions(), column, **{"engine": engine, "progressbar": True, **options})
 
     def loo(
         self,
