@@ -114,7 +114,7 @@ class TestKnownTruth:
             truth = coreset_kl(DATA[trained.coreset.indices], trained.coreset.weights, DATA)
         assert truth < 0.01
         assert judged.verdict == GOOD
-        assert len(judged.findings) == 6
+        assert len(judged.findings) == 7
         assert judged.size_sensitivity < 0.1
 
 
