@@ -128,7 +128,7 @@ def _always_poor(history):
 
 
 @pytest.mark.full
-def test_a_mode_on_the_border_of_the_support():
+def test_a_mode_on_the_border_of_the_support_is_left_to_slices():
     """A location that may not be negative, with data that want it to be: an exponential tail from zero on."""
     data = {"y": np.random.default_rng(0).normal(-0.3, 1.0, 1_000)}
     model = cm.Model(
@@ -144,7 +144,7 @@ def test_a_mode_on_the_border_of_the_support():
     mean = np.sum(grid * density) / np.sum(density)
     deviation = np.sqrt(np.sum((grid - mean) ** 2 * density) / np.sum(density))
     ess = float(cm.metrics.bulk_ess(draws[..., None])[0])
-    assert float(fitted.tree["sample_stats"]["diverging"].mean()) <= rescue.POOR_DIVERGING
-    assert ess > 100
+    assert int(fitted.tree["sample_stats"]["diverging"].sum()) == 0
+    assert ess > 400
     assert draws.min() >= 0
     assert draws.mean() == pytest.approx(mean, abs=deviation * (4.5 / np.sqrt(ess) + np.sqrt(2 * fitted.kl_estimate)))
