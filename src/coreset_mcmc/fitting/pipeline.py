@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coreset_mcmc.core.trees import chain_first
+from coreset_mcmc.core.trees import chain_first, first_position
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
@@ -27,24 +27,35 @@ from coreset_mcmc.results.build import build_fit
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.fit import Fit
 
+POOR = 0.5
+"""Nats above which a coreset without a Gaussian term is tried again with one.
+
+Levels of a factor with few outcomes may have none in a plain coreset, whose posterior then goes to infinity; the term
+remembers them.
+"""
+
 
 def fit_best(request: Request, reading: Reading) -> Fit:
-    """A fit, and another without a Gaussian term where that was the method's own choice and does not serve.
+    """A fit, and another with or without a Gaussian term where that was the method's own choice and does not serve.
 
     Of the two the one with the lower estimated KL; an estimate that is NaN is the worst.
     """
     fitted = fit_once(request, reading)
-    if fitted.kl_estimate <= request.kl_target or not fitted.has_term or fitted.is_interrupted:
+    if not fitted.samples_coreset or fitted.is_interrupted:
         return fitted
-    other = reading.method.otherwise(fitted.coreset.size, len(fitted.coreset.coordinates))
+    has_term = fitted.has_term
+    if fitted.kl_estimate <= (request.kl_target if has_term else max(POOR, request.kl_target)):
+        return fitted
+    position = first_position(reading.positions)
+    other = reading.method.otherwise(reading.model, position, fitted.coreset.size, has_term=has_term)
     if other is None:
         return fitted
-    folder = inside(request.checkpoint, "without-term")
-    without = fit_once(replace(request, checkpoint=folder), reading._replace(method=other))
-    estimates = f"with it the estimated KL was {fitted.kl_estimate:.2g}, without {without.kl_estimate:.2g}"
-    goes_without = is_better(without.kl_estimate, fitted.kl_estimate)
-    chosen = without if goes_without else fitted
-    return chosen.with_settings({"gaussian_term": f"{'no' if goes_without else 'yes'}: {estimates}"})
+    folder = inside(request.checkpoint, "without-term" if has_term else "with-term")
+    tried = fit_once(replace(request, checkpoint=folder), reading._replace(method=other))
+    chosen = tried if is_better(tried.kl_estimate, fitted.kl_estimate) else fitted
+    with_it, without = (fitted, tried) if has_term else (tried, fitted)
+    estimates = f"with it the estimated KL was {with_it.kl_estimate:.2g}, without {without.kl_estimate:.2g}"
+    return chosen.with_settings({"gaussian_term": f"{'yes' if chosen.has_term else 'no'}: {estimates}"})
 
 
 def fit_once(request: Request, reading: Reading) -> Fit:

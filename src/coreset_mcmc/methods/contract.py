@@ -127,9 +127,9 @@ class Method(Steps):
         del problem, keeps_rows
         return self
 
-    def otherwise(self, coreset_size: int, num_coordinates: int) -> Method | None:
-        """What to try if the Gaussian term that this method has chosen by itself leads nowhere."""
-        del coreset_size, num_coordinates
+    def otherwise(self, model: Model, position: Position, coreset_size: int, *, has_term: bool) -> Method | None:
+        """What to try if the coreset, with a Gaussian term or without, as this method has chosen, leads nowhere."""
+        del model, position, coreset_size, has_term
         return None
 
     def in_words(self, problem: Problem, coreset: SelectedRows) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ import pytest
 import coreset_mcmc as cm
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.selection import Uniform
+from coreset_mcmc.fitting import pipeline
 from coreset_mcmc.fitting.rescue import sample_by_trees
 from coreset_mcmc.methods.least_squares import curvature as curvature_module
 from coreset_mcmc.methods.least_squares.curvature import MOST_CURVATURE, RowCurvature, row_curvatures, solve_within
@@ -258,6 +259,37 @@ def test_a_poor_term_falls_back(monkeypatch, fitted):
     _, _, model, data = fitted
     fit = quietly(model, data, coreset_size=60, draws=100, tune=100, random_seed=5, kl_target=1e-9)
     assert fit.settings["gaussian_term"].startswith("yes: with it the estimated KL was")
+
+
+@pytest.mark.full
+def test_a_poor_coreset_without_a_term_gets_one():
+    """A level with two outcomes among 600 rows: thirty rows may have none of them, and the effect goes to infinity."""
+    rng = np.random.default_rng(0)
+    level = np.repeat([0.0, 1.0], [5_400, 600])
+    y = (rng.random(6_000) < 0.05).astype(float)
+    y[level == 1] = 0.0
+    y[-2:] = 1.0
+    data, model = {"x": level[:, None], "y": y}, cm.models.logistic_regression(1)
+    calls = []
+    method = cm.LeastSquares()
+    assert method.otherwise(model, {"beta": np.zeros(2)}, 30, has_term=False).gaussian_term is True
+    assert method.otherwise(replace(model, differentiable=False), {"beta": np.zeros(2)}, 30, has_term=False) is None
+    assert cm.LeastSquares(gaussian_term=False).otherwise(model, {"beta": np.zeros(2)}, 30, has_term=False) is None
+
+    def spoiled(request, reading):
+        """The twin without a term is made poor: its estimate is far off."""
+        made = pipeline_once(request, reading)
+        calls.append(reading.method.gaussian_term)
+        return made if made.has_term else replace(made, kl_estimate=50.0)
+
+    pipeline_once = pipeline.fit_once
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "fit_once", spoiled)
+        fit = quietly(model, data, coreset_size=30, draws=100, tune=50, random_seed=1)
+    assert calls == [None, True]
+    assert fit.has_term
+    assert fit.settings["gaussian_term"].startswith("yes: with it the estimated KL was")
+    assert fit.settings["gaussian_term"].endswith("without 50")
 
 
 def test_forced_where_it_cannot_be():

@@ -190,10 +190,15 @@ class LeastSquares(MovesByKernel):
         del problem
         return replace(self, chooses_rows=False) if keeps_rows else self
 
-    def otherwise(self, coreset_size: int, num_coordinates: int) -> LeastSquares | None:
-        """Without the term, unless the rows are hopelessly few for that."""
-        is_hopeless = coreset_size < HOPELESS * rows_called_for(num_coordinates)
-        return None if is_hopeless or self.gaussian_term is not None else replace(self, gaussian_term=False)
+    def otherwise(self, model: Model, position: Position, coreset_size: int, *, has_term: bool) -> LeastSquares | None:
+        """Without the term, unless the rows are hopelessly few for that; or with it, if the model allows one."""
+        if self.gaussian_term is not None:
+            return None
+        if has_term:
+            is_hopeless = coreset_size < HOPELESS * rows_called_for(dimension(position))
+            return None if is_hopeless else replace(self, gaussian_term=False)
+        is_possible = self._may_start_hot(model, position) and (self.kernel is None or self.kernel.reads_log_density)
+        return replace(self, gaussian_term=True) if is_possible else None
 
     def in_words(self, problem: Problem, coreset: SelectedRows) -> dict[str, str]:
         return {"gaussian_term": f"{'no' if coreset.term is None else 'yes'}: {self._why(problem, coreset)}"}
