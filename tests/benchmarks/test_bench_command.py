@@ -86,6 +86,7 @@ def test_unknown_names_are_refused(tmp_path):
             marks=pytest.mark.slow,
         ),
         pytest.param("selection", ["--out", "."], ["selection.csv"], marks=pytest.mark.slow),
+        ("gallery", ["--out", "."], ["gallery.csv", "gallery.md"]),
         ("numpyro", ["--out", "."], ["interop_numpyro.csv", "interop_numpyro.md"]),
         pytest.param("pymc", ["--out", "."], ["interop_pymc.csv", "interop_pymc.md"], marks=pytest.mark.slow),
         ("scale", ["--out", ".", "--data", "files"], ["scale.csv"]),

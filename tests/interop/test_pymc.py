@@ -238,6 +238,17 @@ def test_the_scale_of_minibatches_is_undone():
         np.testing.assert_allclose(total(ours, position), total(expected, position), rtol=1e-10)
 
 
+def test_minibatches_of_data_are_the_whole_data():
+    with pm.Model() as model:
+        x, y = pm.Minibatch(pm.Data("x", X), pm.Data("outcome", Y), batch_size=10)
+        pm.Normal("y", pm.Normal("slope") * x, 1, observed=y, total_size=SIZE)
+    ours = cm.from_pymc(model)
+    assert {len(values) for values in ours.data.values()} == {SIZE}
+    residual = Y - 0.5 * X
+    values = ours.log_likelihood({"slope": np.array(0.5)}, ours.data)
+    np.testing.assert_allclose(values, -0.5 * residual**2 - 0.5 * np.log(2 * np.pi), rtol=1e-6)
+
+
 def imputed():
     with warnings.catch_warnings(), pm.Model() as model:
         warnings.simplefilter("ignore")
@@ -313,6 +324,18 @@ def only_a_sum():
     return model
 
 
+def no_density():
+    with pm.Model() as model:
+        pm.LKJCorr("y", n=2, eta=pm.HalfNormal("eta"), observed=RNG.uniform(-0.5, 0.5, size=(SIZE, 1)))
+    return model
+
+
+def simulator():
+    with pm.Model() as model:
+        pm.Simulator("y", lambda rng, mean, size=None: rng.normal(mean, size=size), pm.Normal("mean"), observed=Y)
+    return model
+
+
 def nothing_observed():
     with pm.Model() as model:
         pm.Normal("mu")
@@ -325,14 +348,16 @@ def nothing_observed():
         (imputed, "missing values in the observed data.*Drop the rows"),
         (latent_rows, "'rate'.*one value for each of the 60 rows.*integrate such latents out"),
         (random_walk, "'steps'.*almost as many values as there are rows"),
-        (autoregression, r"shape \(\) for 8 rows.*one row of each independent unit"),
+        (autoregression, "one log-density for all rows together.*one row of each independent series"),
         (cumulative, "changes with the order of the rows.*cumulative sums"),
         (centred_inside, "changes with the number or the values of the other rows.*centring"),
-        (gaussian_process, r"on a few of the rows.*Gaussian process do, must be one row"),
+        (gaussian_process, "one log-density for all rows together.*Gaussian process over the rows"),
         (hidden_size, r"fixes their number \(60\)"),
         (discrete, "discrete latent variables.*pm.Mixture"),
         (summed_potential, "'more'.*leave the sum out"),
         (only_a_sum, r"without \.sum\(\)"),
+        (no_density, "no log-density of such rows in PyMC"),
+        (simulator, "log-density that draws random numbers"),
         (nothing_observed, "neither observed variables nor potentials"),
         (lambda: 3, "expected a pymc.Model"),
     ],

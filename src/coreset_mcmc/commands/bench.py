@@ -159,6 +159,11 @@ BENCHMARKS = {
     "slice-kernels": Benchmark("kernels.slice_kernels", "Our slice kernels beside BlackJAX's."),
     "numpyro": Benchmark("interop.numpyro_command", "NumPyro models against NumPyro's NUTS.", ("numpyro",)),
     "pymc": Benchmark("interop.pymc_command", "PyMC and Bambi models against their own NUTS.", ("pymc", "bambi")),
+    "gallery": Benchmark(
+        "interop.catalogue.command",
+        "Models of other libraries: which convert, and how exactly.",
+        ("numpyro", "pymc", "bambi"),
+    ),
     "stan": Benchmark("interop.stan_command", "The coreset in Stan, by the recipe of the guide.", ("stan",), PYSTAN),
 }
 """By the name of the command; modules are those of coreset_mcmc_benchmarks."""

@@ -294,32 +294,32 @@ of_rows("DiracDelta", lambda rng, size: np.ones(size))(
 )
 
 # Rows that depend on each other, or that are no rows.
-of_rows("AR", real, refused="one value|depend|row")(
+of_rows("AR", real, refused="one log-density for all rows together")(
     lambda x, y: pm.AR("y", [pm.Normal("rho", 0, 0.3)], sigma=spread(), init_dist=pm.Normal.dist(0, 1), observed=y)
 )
-of_rows("GARCH11", real, refused="row")(
+of_rows("GARCH11", real, refused="one log-density for all rows together")(
     lambda x, y: pm.GARCH11("y", omega=1.0, alpha_1=pm.Beta("a", 1, 4), beta_1=0.2, initial_vol=1.0, observed=y)
 )
-of_rows("GaussianRandomWalk", real, refused="row")(
+of_rows("GaussianRandomWalk", real, refused="one log-density for all rows together")(
     lambda x, y: pm.GaussianRandomWalk("y", mu=pm.Normal("mu"), sigma=1.0, init_dist=pm.Normal.dist(0, 1), observed=y)
 )
-of_rows("RandomWalk", real, refused="row")(
+of_rows("RandomWalk", real, refused="one log-density for all rows together")(
     lambda x, y: pm.RandomWalk(
         "y", innovation_dist=pm.Normal.dist(pm.Normal("mu")), init_dist=pm.Normal.dist(0, 1), observed=y
     )
 )
-of_rows("MvGaussianRandomWalk", vectors, refused="row")(
+of_rows("MvGaussianRandomWalk", vectors, refused="one log-density for all rows together")(
     lambda x, y: pm.MvGaussianRandomWalk(
         "y", mu=pm.Normal("mu", shape=3), cov=np.eye(3), init_dist=pm.MvNormal.dist(np.zeros(3), np.eye(3)), observed=y
     )
 )
-of_rows("MvStudentTRandomWalk", vectors, refused="row")(
+of_rows("MvStudentTRandomWalk", vectors, refused="one log-density for all rows together")(
     lambda x, y: pm.MvStudentTRandomWalk(
         "y", nu=5, mu=pm.Normal("mu", shape=3), scale=np.eye(3),
         init_dist=pm.MvNormal.dist(np.zeros(3), np.eye(3)), observed=y,
     )
 )  # fmt: skip
-of_rows("EulerMaruyama", real, refused="row")(
+of_rows("EulerMaruyama", real, refused="one log-density for all rows together")(
     lambda x, y: pm.EulerMaruyama(
         "y", dt=0.1, sde_fn=lambda place, speed: (-speed * place, 1.0), sde_pars=[spread()],
         init_dist=pm.Normal.dist(0, 1), observed=y,
@@ -334,33 +334,37 @@ def ring(size: int) -> np.ndarray:
     return near + near.T
 
 
-of_rows("CAR", real, refused="row")(
+of_rows("CAR", real, refused="one log-density for all rows together")(
     lambda x, y: pm.CAR("y", mu=pm.Normal("mu") + np.zeros(len(y)), W=ring(len(y)), alpha=0.5, tau=1.0, observed=y)
 )
-of_rows("ICAR", real, refused="row")(lambda x, y: pm.ICAR("y", W=ring(len(y)), sigma=spread(), observed=y))
-of_rows("MatrixNormal", vectors, refused="row")(
+of_rows("ICAR", real, refused="one log-density for all rows together")(
+    lambda x, y: pm.ICAR("y", W=ring(len(y)), sigma=spread(), observed=y)
+)
+of_rows("MatrixNormal", vectors, refused="one log-density for all rows together")(
     lambda x, y: pm.MatrixNormal(
         "y", mu=pm.Normal("mu", shape=3) + np.zeros((len(y), 3)), rowcov=np.eye(len(y)), colcov=np.eye(3), observed=y
     )
 )
-of_rows("KroneckerNormal", real, refused="row")(
+of_rows("KroneckerNormal", real, refused="one log-density for all rows together")(
     lambda x, y: pm.KroneckerNormal(
         "y", mu=pm.Normal("mu") + np.zeros(len(y)), covs=[np.eye(2), np.eye(len(y) // 2)], observed=y
     )
 )
 
-of_rows("Wishart", lambda rng, size: np.einsum("nij,nkj->nik", *2 * [rng.normal(size=(size, 2, 5))]))(
-    lambda x, y: pm.Wishart("y", nu=5, V=spread() * np.eye(2), observed=y)
-)
-of_rows("LKJCorr", lambda rng, size: rng.uniform(-0.3, 0.3, size=(size, 3)))(
-    lambda x, y: pm.LKJCorr("y", n=3, eta=1 + spread(), observed=y)
-)
-of_rows("LKJCholeskyCov", lambda rng, size: rng.normal(size=(size, 3)))(
+of_rows(
+    "Wishart",
+    lambda rng, size: np.einsum("nij,nkj->nik", *2 * [rng.normal(size=(size, 2, 5))]),
+    refused="no log-density of such rows in PyMC",
+)(lambda x, y: pm.Wishart("y", nu=5, V=spread() * np.eye(2), observed=y))
+of_rows(
+    "LKJCorr", lambda rng, size: rng.uniform(-0.3, 0.3, size=(size, 3)), refused="no log-density of such rows in PyMC"
+)(lambda x, y: pm.LKJCorr("y", n=3, eta=1 + spread(), observed=y))
+of_rows("LKJCholeskyCov", lambda rng, size: rng.normal(size=(size, 3)), refused="no log-density of such rows in PyMC")(
     lambda x, y: pm.LKJCholeskyCov(
         "y", n=2, eta=1 + spread(), sd_dist=pm.Exponential.dist(1.0), compute_corr=False, observed=y
     )
 )
-of_rows("Simulator", real)(
+of_rows("Simulator", real, refused="draws random numbers")(
     lambda x, y: pm.Simulator(
         "y", lambda rng, mean, size=None: rng.normal(mean, size=size), pm.Normal("mean"), observed=y
     )

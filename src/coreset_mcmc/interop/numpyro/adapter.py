@@ -19,10 +19,10 @@ from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.numpyro.arguments import arguments_of, innermost
 from coreset_mcmc.interop.numpyro.bound import BoundModel
 from coreset_mcmc.interop.numpyro.running import Source
-from coreset_mcmc.interop.numpyro.structure import look_at_rows
+from coreset_mcmc.interop.numpyro.structure import Structure, look_at_rows
 from coreset_mcmc.interop.numpyro.trial import try_out
 from coreset_mcmc.models.model import Model
-from coreset_mcmc.models.rows import first_rows, some_rows
+from coreset_mcmc.models.rows import first_rows, num_rows_of, some_rows
 
 NUM_TEMPLATE_ROWS = 2
 """Rows with which the prior is evaluated; it does not depend on them."""
@@ -111,6 +111,18 @@ class _Adapter:
             model = inner
         return ["numpyro", model, layers, self.static, self.plate, self.factors]
 
+    def _looked_at(self, source: Source, rows: Batch) -> tuple[Source, Structure]:
+        """What the model does with its rows; a static argument that is their number follows them if it has to."""
+        try:
+            return source, look_at_rows(source, rows, self.plate, self.factors)
+        except InputError:
+            count = num_rows_of(rows)
+            sizes = tuple(name for name, value in self.static.items() if type(value) is int and value == count)
+            if not sizes:
+                raise
+        following = replace(source, sizes=sizes)
+        return following, look_at_rows(following, rows, self.plate, self.factors)
+
     def bind(self, batch: Batch) -> Model:
         require(
             isinstance(batch, Mapping) and bool(jax.tree.leaves(batch)),
@@ -121,7 +133,7 @@ class _Adapter:
         )
         rows = jax.tree.map(np.asarray, dict(batch))
         source = Source(self.function, self.static, arguments_of(self.function, rows, self.static))
-        structure = look_at_rows(source, rows, self.plate, self.factors)
+        source, structure = self._looked_at(source, rows)
         found = BoundModel(source, structure, first_rows(some_rows(rows), NUM_TEMPLATE_ROWS))
         found = replace(found, deterministics=try_out(found, rows))
         return Model(

@@ -19,7 +19,9 @@ def innermost(model: Any) -> Any:
 
 def arguments_of(function: Callable[..., Any], rows: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of the arguments; those of the data must be among them, and none may be missing."""
-    parameters = inspect.signature(innermost(function)).parameters
+    parameters = dict(inspect.signature(innermost(function)).parameters)
+    for name in _given_by_place(function, list(parameters)):
+        del parameters[name]
     takes_any = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters.values())
     named = {
         name: item
@@ -40,22 +42,36 @@ def arguments_of(function: Callable[..., Any], rows: Mapping[str, Any], static: 
     require(
         not both, "static", got=f"{both}, also in the data", expected="one place", fix="Leave it out of one of them."
     )
+    keywords = _given_by_name(function)
     missing = sorted(
-        name for name, item in named.items() if item.default is inspect.Parameter.empty and name not in given
+        name
+        for name, item in named.items()
+        if item.default is inspect.Parameter.empty and name not in {*given, *keywords}
     )
     require(
-        not missing or _is_partial(function),
+        not missing,
         "data of a NumPyro model",
         got=f"nothing for the arguments {missing}",
         expected="a value for every argument without a default",
         fix="Add arrays of rows to the data, other values to from_numpyro(..., static=...), or None if that is meant.",
     )
-    return tuple(named) if missing else tuple(name for name in named if name in given)
+    return tuple(name for name in named if name in given)
 
 
-def _is_partial(function: Any) -> bool:
+def _layers(function: Any) -> list[partial[Any]]:
+    """The partial applications around a model, the outermost first."""
+    found = []
     while function is not None:
         if isinstance(function, partial):
-            return True
-        function = getattr(function, "fn", None)
-    return False
+            found.append(function)
+        function = getattr(function, "fn", None) or getattr(function, "func", None)
+    return found
+
+
+def _given_by_place(function: Any, names: list[str]) -> list[str]:
+    """Arguments that partial applications have given values without their names."""
+    return names[: sum(len(layer.args) for layer in _layers(function))]
+
+
+def _given_by_name(function: Any) -> set[str]:
+    return {name for layer in _layers(function) for name in layer.keywords}

@@ -21,6 +21,7 @@ from coreset_mcmc.interop.numpyro.running import (
     Source,
     drawn,
     run_model,
+    safe,
     site_log_prob,
     unconstrained,
     unconstrained_draw,
@@ -86,24 +87,26 @@ class BoundModel:
 
     def constrain(self, position: Position) -> dict[str, jax.Array]:
         trace = self.trace(position, self.template)
-        return {name: trace[name]["value"] for name in (*self.structure.latents, *self.deterministics)}
+        return {safe(name): trace[name]["value"] for name in (*self.structure.latents, *self.deterministics)}
 
     def unconstrain(self, values: Mapping[str, Any], position: Position) -> Position:
         from numpyro.distributions import biject_to
 
-        unknown = sorted(set(values) - set(self.structure.latents)) if isinstance(values, Mapping) else [repr(values)]
+        latents = {safe(name): name for name in self.structure.latents}
+        given = {safe(name): value for name, value in values.items()} if isinstance(values, Mapping) else {}
+        unknown = sorted(set(given) - set(latents)) if isinstance(values, Mapping) else [repr(values)]
         require(
             not unknown,
             "initvals",
             got=f"{unknown}",
-            expected=f"values of some of the parameters {list(self.structure.latents)}",
+            expected=f"values of some of the parameters {list(latents)}",
             fix="Pass a mapping from names of sample sites to values on their own scale.",
         )
         moved = dict(position)
-        for name in self.structure.latents:
-            if name in values:
-                site = self.trace(moved, self.template)[name]
-                value = jnp.broadcast_to(jnp.asarray(values[name], float), jnp.shape(site["value"]))
+        for name, site_name in latents.items():
+            if name in given:
+                site = self.trace(moved, self.template)[site_name]
+                value = jnp.broadcast_to(jnp.asarray(given[name], float), jnp.shape(site["value"]))
                 moved[name] = biject_to(site["fn"].support).inv(value)
         return moved
 
@@ -120,7 +123,7 @@ class BoundModel:
         )
         axes = {name: self.structure.row_sites[name] for name in self.structure.responses}
         axes |= self.structure.row_deterministics
-        return {name: jnp.moveaxis(trace[name]["value"], axis, 0) for name, axis in axes.items()}
+        return {safe(name): jnp.moveaxis(trace[name]["value"], axis, 0) for name, axis in axes.items()}
 
     def observed(self, batch: Batch) -> dict[str, Any]:
         """Responses as the model observes them."""
@@ -158,7 +161,7 @@ def _observe(bound: BoundModel, batch: Batch) -> dict[str, Any]:
     found = {name: jnp.asarray(trace[name]["value"]) for name in bound.structure.responses}
     axes = {name: _axis_from_right(bound.structure.row_sites[name], trace[name]) for name in found}
     return {
-        name: jnp.moveaxis(value, axes[name], 0)
+        safe(name): jnp.moveaxis(value, axes[name], 0)
         for name, value in found.items()
         if value.ndim >= -axes[name] and value.shape[axes[name]] == count
     }
@@ -169,6 +172,6 @@ def _draw(bound: BoundModel, key: Key, radius: float) -> tuple[Position, jax.Arr
     """An unconstrained start, and whether the density of a few rows is finite there."""
     drawing = drawn(radius)
     trace = run_model(bound.source, bound.template, plate=bound.structure.plate, key=key, latents=drawing)
-    position = {name: unconstrained_draw(trace[name], radius) for name in bound.structure.latents}
+    position = {safe(name): unconstrained_draw(trace[name], radius) for name in bound.structure.latents}
     prior, rows = bound.log_prior(position), bound.log_likelihood(position, bound.template)
     return position, jnp.isfinite(prior) & jnp.all(jnp.isfinite(rows))

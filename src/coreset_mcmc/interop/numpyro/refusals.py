@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.interop.numpyro.running import safe
 from coreset_mcmc.interop.numpyro.sites import Plate, Site, Sites, row_axis
 
 LOCAL_LATENTS = (
@@ -54,6 +55,19 @@ def refuse_failure_on_few_rows(seen: Sites, num_rows: int) -> None:
         fix=f"Let sizes follow the arguments, e.g. numpyro.plate({plate!r}, x.shape[0]), and let the model read rows "
         "only from its arguments, not from arrays around it.",
     ) from seen.error
+
+
+def refuse_equal_names(seen: Sites) -> None:
+    """Names that are the same once slashes are replaced."""
+    names = [safe(name) for name in seen.sites]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    require(
+        not twice,
+        "NumPyro model",
+        got=f"several sites that results would call {', '.join(twice)}",
+        expected="names that differ when a dot takes the place of each slash",
+        fix="Rename one of them, or pass another divider to handlers.scope.",
+    )
 
 
 def refuse_unusable(runs: list[Sites], counts: list[int]) -> None:
@@ -184,6 +198,20 @@ def check_observed(runs: list[Sites], row_sites: Mapping[str, int], counts: list
                 fix="Do not declare rows an event (to_event, a multivariate normal over rows, scan): put the site into "
                 "numpyro.plate('data', x.shape[0]). Rows that depend on each other have no coreset.",
             )
+    lagged = {
+        name: site.value_shape[0]
+        for name, site in runs[0].sites.items()
+        if site.kind == "sample" and site.is_observed and site.value_shape
+        if site.value_shape != runs[-1].sites[name].value_shape
+    }
+    require(
+        bool(row_sites) or not lagged,
+        "NumPyro model",
+        got=f"observed sites with other numbers of values than the {counts[0]} rows ({lagged})",
+        expected="one value for each row",
+        fix="Lagged values, as in an autoregression over the rows, make rows depend on each other: pass lags as "
+        "columns of their own, or make one row of each independent series.",
+    )
     require(
         bool(row_sites),
         "NumPyro model",

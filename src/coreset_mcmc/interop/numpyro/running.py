@@ -23,10 +23,17 @@ class Source:
     static: Mapping[str, Any]
     arguments: tuple[str, ...]
     """Names of all arguments that the function takes by keyword; empty if it takes any."""
+    sizes: tuple[str, ...] = ()
+    """Those of the static arguments that are the number of rows, whatever that is."""
 
     def keywords(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         absent = {name: None for name in self.arguments if name not in batch and name not in self.static}
-        return {**absent, **self.static, **batch}
+        return {**absent, **self.static, **dict.fromkeys(self.sizes, num_rows_of(batch)), **batch}
+
+
+def safe(name: str) -> str:
+    """The name of a site in results, where a slash, which ``handlers.scope`` puts in, would be a group of a file."""
+    return name.replace("/", ".")
 
 
 def traced_model(
@@ -96,11 +103,11 @@ def unconstrained(position: Position) -> Callable[[Any], Any]:
     from numpyro.distributions import biject_to, constraints
 
     def value_of(site: Any) -> Any:
-        if site["type"] != "sample" or site["is_observed"] or site["name"] not in position:
+        if site["type"] != "sample" or site["is_observed"] or safe(site["name"]) not in position:
             return None
         support = site["fn"].support
         transform = biject_to(support)
-        given = position[site["name"]]
+        given = position[safe(site["name"])]
         base = getattr(support, "base_constraint", support)
         if base is constraints.real:
             return given

@@ -15,11 +15,12 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.interop.numpyro.refusals import (
     check_factors,
     check_observed,
+    refuse_equal_names,
     refuse_failure,
     refuse_failure_on_few_rows,
     refuse_unusable,
 )
-from coreset_mcmc.interop.numpyro.running import Source
+from coreset_mcmc.interop.numpyro.running import Source, safe
 from coreset_mcmc.interop.numpyro.sites import Site, Sites, look_at, row_axis
 from coreset_mcmc.models.rows import num_rows_of
 
@@ -63,6 +64,7 @@ def look_at_rows(source: Source, batch: Mapping[str, Any], plate: str | None, fa
         refuse_failure_on_few_rows(few, size)
         runs.append(few)
     refuse_unusable(runs, counts)
+    refuse_equal_names(whole)
     return _structure(runs, counts, plate, factors)
 
 
@@ -123,7 +125,7 @@ def _structure(runs: list[Sites], counts: list[int], plate: str | None, factors:
         other_deterministics=tuple(name for name, axis in deterministics.items() if axis is None),
         plate=plate,
         dims={
-            name: names
+            safe(name): tuple(map(safe, names))
             for name, site in few.sites.items()
             if name in latents or deterministics.get(name, 0) is None
             if (names := _dims_of(site, set(few.sites)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.pymc.row_sources import Variable
 
@@ -49,6 +49,48 @@ def check_kind(model: Any) -> None:
 
 def _is_continuous(rv: Variable) -> bool:
     return str(rv.dtype).startswith("float")
+
+
+def check_rows_are_no_event(name: str, operation: Any, num_axes: int) -> None:
+    """All rows may not be one draw of a process, with one log-density for them together."""
+    require(
+        getattr(operation, "ndim_supp", 0) < max(num_axes, 1),
+        f"observed variable {name!r}",
+        got=f"one log-density for all rows together ({type(operation).__name__.removesuffix('RV')})",
+        expected="one for each row",
+        fix="A coreset cannot stand in for a time series, a Gaussian process over the rows or another dependence "
+        "between them: make one row of each independent series, along a first axis.",
+    )
+
+
+def refuse_density(name: str, error: Exception) -> NoReturn:
+    """An observed variable whose log-density PyMC itself cannot compute."""
+    words = next(iter(str(error).strip().splitlines()), "")
+    raise InputError(
+        f"observed variable {name!r}",
+        got=f"no log-density of such rows in PyMC ({type(error).__name__}{': ' if words else ''}{words})",
+        expected="a distribution with a log-density for each row",
+        fix="PyMC's own samplers cannot use it either: observe the rows through another distribution, pm.CustomDist or "
+        "pm.Potential.",
+    ) from error
+
+
+def check_densities_are_known(densities: Sequence[Variable], names: Sequence[str]) -> None:
+    """No log-density may be random, as that of a simulator is."""
+    from pytensor.graph.traversal import ancestors
+    from pytensor.tensor.random.op import RandomVariable
+
+    for name, density in zip(names, densities, strict=True):
+        is_random = any(
+            item.owner is not None and isinstance(item.owner.op, RandomVariable) for item in ancestors([density])
+        )
+        require(
+            not is_random,
+            f"observed variable {name!r}",
+            got="a log-density that draws random numbers, as that of pm.Simulator does",
+            expected="a log-density that is known",
+            fix="A simulator without a likelihood has no coreset; use pm.sample_smc.",
+        )
 
 
 def check_named_rows(lengths: Mapping[str, int | None], known: Sequence[str]) -> None:

@@ -15,7 +15,12 @@ from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.interop.pymc.graph import inlined, minibatches, over_rows, with_all_rows
 from coreset_mcmc.interop.pymc.jax_functions import random_to_jax, to_jax
-from coreset_mcmc.interop.pymc.refusals import names_of
+from coreset_mcmc.interop.pymc.refusals import (
+    check_densities_are_known,
+    check_rows_are_no_event,
+    names_of,
+    refuse_density,
+)
 from coreset_mcmc.interop.pymc.row_sources import RowSource, Variable, row_sources
 from coreset_mcmc.interop.pymc.student_t import steady_log_density
 from coreset_mcmc.interop.pymc.terms import Terms
@@ -35,6 +40,8 @@ class RowGraph:
     def of(cls, model: Any, terms: Terms) -> RowGraph:
         observed = [rv for rv in terms.row_terms if rv in model.observed_RVs]
         values = {rv.name: model.rvs_to_values[rv] for rv in observed}
+        for rv in observed:
+            check_rows_are_no_event(rv.name, _without_scale(rv).owner.op, values[rv.name].type.ndim)
         batches = minibatches(list(values.values()))
         wishes = {batches.get(value, value): name for name, value in values.items()}
         logps = _written_out(_row_log_densities(model, terms.row_terms))
@@ -136,7 +143,14 @@ def _row_log_densities(model: Any, terms: Sequence[Variable]) -> list[Variable]:
             return model.logp(vars=[term], sum=False)[0]
         return model.replace_rvs_by_values([pymc.logp(unscaled, model.rvs_to_values[term])])[0]
 
-    return [one(term) for term in terms]
+    found = []
+    for term in terms:
+        try:
+            found.append(one(term))
+        except (NotImplementedError, ValueError, TypeError, AssertionError) as error:  # whatever PyMC raises
+            refuse_density(term.name, error)
+    check_densities_are_known(found, names_of(terms))
+    return found
 
 
 def _without_scale(term: Variable) -> Variable:
