@@ -35,11 +35,11 @@ def measure(entry: Entry, size: int) -> dict[str, Any]:
             model, theirs = _converted(entry.library, source)
         except cm.InputError as error:
             return {"converts": "no", "refusal": re.sub(r" at 0x[0-9a-f]+", "", str(error))[:MOST_WORDS]}
-        error = max(_relative(_total(model, at), theirs(at)) for at in _positions(model))
+        largest = max(_relative(_total(model, at), theirs(at)) for at in _positions(model))
         found = without_missing_derivatives(model, to_rows(model.data, infinite=True), _starts(model))
     return {
         "converts": "yes",
-        "density_error": error,
+        "density_error": largest,
         "gradient_free": "no" if found.differentiable else "yes",
         "refusal": "",
     }
