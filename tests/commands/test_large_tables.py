@@ -14,7 +14,7 @@ import pytest
 from coreset_mcmc.commands.budget import in_words
 from coreset_mcmc.core.watching import always_watched_by
 from coreset_mcmc.data import layout as layouts
-from coreset_mcmc.driver import progress
+from coreset_mcmc.driver import log_lines, progress
 from tests.helpers.killed_run import LEAF_ROWS, LEAVES_PER_PART
 from tests.helpers.large_tables import (
     MODEL,
@@ -66,6 +66,7 @@ def streamed(tmp_path_factory, tables, command):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(progress, "PATIENCE", 0.0)
         patched.setattr(progress, "BETWEEN_LINES", 0.0)
+        patched.setattr(log_lines, "BETWEEN_LINES", 0.0)
         made = command("fit", tables / "parts", *options)
     assert made.exit_code == 0, made.output
     return run, made.output
@@ -124,7 +125,7 @@ def test_every_pass_is_told_in_a_log(streamed):
     """Lines with rows done of all rows, for the table, training and checks alike; and a way to see that it streams."""
     _, shown = streamed
     assert "streaming: 31 kB of rows" in shown
-    for name in ("levels of the columns", "moments of the design", "first look at the rows", "looking for the mode",
+    for name in ("levels of the columns", "moments of the design", "first look at the rows", "looking for modes",
                  "final check", "checking", "rows to check"):  # fmt: skip
         assert f"{name}: 512 of 1,300 rows" in shown, name
         assert f"{name}: 1,300 of 1,300 rows in " in shown, name

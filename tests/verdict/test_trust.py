@@ -172,8 +172,8 @@ class TestBrokenOnPurpose:
         assert "impossible" in judged.reason
 
     @pytest.mark.full
-    def test_a_missing_mode_is_stated_not_seen(self):
-        """Two modes of equal mass, of which chains find one: the verdict is good, and says what it is blind to."""
+    def test_a_missing_mirror_is_seen(self):
+        """Two modes of equal mass, of which chains find one: nothing else is wrong, and the search finds the mirror."""
         model = cm.Model(
             lambda theta: -0.005 * jnp.sum(theta**2),
             lambda theta, rows: -0.5 * (rows - jnp.abs(theta[0])) ** 2,
@@ -186,7 +186,8 @@ class TestBrokenOnPurpose:
         )  # fmt: skip
         judged = made.trust(**ALONE)
         assert float(made.posterior["theta"].min()) > 0
-        assert judged.verdict == GOOD
+        assert judged.verdict == CARE
+        assert {name for name, finding in by_name(judged).items() if finding.level != GOOD} == {"Other"}
         assert "mode that no search has found" in judged.blind_spots
 
 
@@ -340,13 +341,13 @@ class TestOtherFits:
         assert judged.pareto_k == weighted.settings["pareto_k"]
         assert judged.effective_draws == weighted.settings["effective_draws"]
         assert list(by_name(judged)) == ["Tail", "Draws"]
-        assert list(by_name(exact.trust())) == ["Sampling"]
+        assert list(by_name(exact.trust())) == ["Other", "Sampling"]
 
     @pytest.mark.full
     def test_methods_without_a_coreset(self):
         full = fit(method=cm.NUTS(), tune=0)
         assert full.trust().verdict == GOOD
-        assert list(by_name(full.trust())) == ["Sampling"]
+        assert list(by_name(full.trust())) == ["Other", "Sampling"]
         laplace = fit(method=cm.Laplace(), tune=0)
         assert by_name(laplace.trust())["Tail"].level == GOOD
         unknown = fit(method=cm.SGLD(), draws=200)
