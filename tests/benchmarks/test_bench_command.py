@@ -33,14 +33,15 @@ def test_options_and_help_are_those_of_the_benchmark(name):
 @pytest.mark.parametrize("name", NEED_THE_EXTRA)
 def test_without_the_extra_one_message_says_what_to_install(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for library in EXTRA:
+    for library in (*EXTRA, "hypothesis") if name == "fuzz" else EXTRA:
         monkeypatch.setitem(sys.modules, library, None)
     result = runner.invoke(cli.app, ["bench", name, "--quick"])
     words = " ".join(result.output.split())
     assert result.exit_code == EXIT_USER_ERROR
     assert "Traceback" not in words
     assert "no package" in words
-    assert ("pip install pystan" if name == "stan" else 'pip install "coreset-mcmc[bench]"') in words
+    others = {"stan": "pip install pystan", "fuzz": "pip install hypothesis"}
+    assert others.get(name, 'pip install "coreset-mcmc[bench]"') in words
     assert list(tmp_path.iterdir()) == []
 
 

