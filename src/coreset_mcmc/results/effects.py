@@ -27,6 +27,7 @@ from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.task import SumOver, Task
 from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.tables.standardised import WEIGHT
 from coreset_mcmc.tables.what_if import Change, Setting, Step, WhatIf
 
 MOST_LEVELS = 50
@@ -196,7 +197,8 @@ class _Averages:
         task = Task(SumOver(self._function), (self._positions,))
         parts = rows.each_part([task], f"effect of {description}")
         total = reduce(lambda one, other: merged([task], one, other), parts)[0]
-        averages: np.ndarray = np.asarray(total).reshape(num_positions(self._positions), -1) / rows.size
+        sums, count = (np.asarray(part) for part in total)
+        averages: np.ndarray = sums.reshape(num_positions(self._positions), -1) / count
         return averages
 
     def named(self, label: str, place: int) -> str:
@@ -205,20 +207,21 @@ class _Averages:
 
 @dataclass(frozen=True)
 class _SumOfExpected:
-    """Over the rows of a block, for each draw."""
+    """Over the rows of a block, for each draw, and how many rows these are: a row with a case weight is as many."""
 
     model: Model
     response: str
 
-    def __call__(self, batch: Batch, weights: jax.Array, positions: Position) -> jax.Array:
+    def __call__(self, batch: Batch, weights: jax.Array, positions: Position) -> tuple[jax.Array, jax.Array]:
+        counts = weights * batch.get(WEIGHT, 1.0)
+
         def of_draw(position: Position) -> jax.Array:
             assert self.model.expected is not None
             values = self.model.expected(position, batch)[self.response]
-            counted = weights.reshape(-1, *[1] * (values.ndim - 1))
+            counted = counts.reshape(-1, *[1] * (values.ndim - 1))
             return jnp.sum(jnp.where(counted != 0, values, 0.0) * counted, axis=0)
 
-        result: jax.Array = jax.lax.map(of_draw, positions)
-        return result
+        return jax.lax.map(of_draw, positions), jnp.sum(counts)
 
 
 def _of_number(average: _Averages, step: float, interval: float, points: int) -> Any:
