@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 from typing import NamedTuple
@@ -9,6 +10,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import rich
+from rich.console import Console
 
 import coreset_mcmc as cm
 from coreset_mcmc import RunError
@@ -156,9 +159,11 @@ def test_a_second_interruption_raises(rows, key):
         run(Adding(), rows, key, num_steps=NUM_STEPS)
 
 
-def test_progress_shows_steps_and_the_line_of_the_method(rows, key, capsys):
+def test_progress_shows_steps_and_the_line_of_the_method(rows, key, monkeypatch):
+    console = Console(file=io.StringIO(), force_terminal=True, width=160)
+    monkeypatch.setattr(rich, "get_console", lambda: console)
     run(Adding(), rows, key, num_steps=NUM_STEPS, progressbar=True, description="adding up")
-    shown = capsys.readouterr().out
+    shown = console.file.getvalue()
     assert "adding up" in shown
     assert f"{NUM_STEPS}/{NUM_STEPS}" in shown
     assert "total of 1" in shown

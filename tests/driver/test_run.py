@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 
 import jax
 import numpy as np
 import pytest
+import rich
+from rich.console import Console
 
 import coreset_mcmc.driver.run as driver
 from coreset_mcmc import DoublingEpochs, HotStart, Model, RunError
@@ -189,9 +192,11 @@ def test_frozen_sampling_keeps_every_draw(problem, key):
     np.testing.assert_allclose(drawn.history.log_density[-1], last, rtol=1e-12)
 
 
-def test_progress_bar_shows_step_rate_and_live_sign(problem, key, capsys):
+def test_progress_bar_shows_step_rate_and_live_sign(problem, key, monkeypatch):
+    console = Console(file=io.StringIO(), force_terminal=True, width=160)
+    monkeypatch.setattr(rich, "get_console", lambda: console)
     run(small_method(), problem, key, num_steps=60, progressbar=True, description="training")
-    shown = capsys.readouterr().out
+    shown = console.file.getvalue()
     assert "training" in shown
     assert "60/60" in shown
     assert "gradient norm" in shown
