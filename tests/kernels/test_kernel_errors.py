@@ -16,14 +16,20 @@ from tests.helpers.catalogue import CATALOGUE, Entry, entry
 from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, PARETO
 
 MANY_MODELS = [one for one in CATALOGUE if one.only_model is None]
+TAKES_WHOLE_NUMBERS = "mixed_slice"
 WITH_GRADIENTS = ["nuts", "hmc", "mala", "barker", "whitened_hmc"]
 
 
-@pytest.mark.parametrize("tested", MANY_MODELS, ids=str)
+@pytest.mark.parametrize("tested", [one for one in MANY_MODELS if one.name != TAKES_WHOLE_NUMBERS], ids=str)
 def test_discrete_positions_are_refused_by_name(tested: Entry) -> None:
     position = {"mean": jnp.zeros(2), "group": jnp.array(3)}
     with pytest.raises(InputError, match=r"\['group'\] of type int64; expected continuous"):
         tested.make(3, 1.0).check(position, NORMAL_GAMMA.target())
+
+
+def test_one_kernel_takes_whole_numbers() -> None:
+    position = {"mean": jnp.zeros(2), "group": jnp.array(3)}
+    entry(TAKES_WHOLE_NUMBERS).make(3, 1.0).check(position, NORMAL_GAMMA.target())
 
 
 @pytest.mark.parametrize("tested", MANY_MODELS, ids=str)
