@@ -105,7 +105,10 @@ def step_chains(kernel: Kernel, key: Key, states: Any, target: CoresetTarget) ->
     return jax.vmap(lambda chain_key, state: kernel.step(chain_key, state, target))(keys, states)
 
 
-def check_continuous(kernel_name: str, position: Position) -> None:
+WHOLE_NUMBERS = "Use kernel=cm.kernels.MixedSlice(), which moves whole numbers and truth values too."
+
+
+def check_continuous(kernel_name: str, position: Position, fix: str = WHOLE_NUMBERS) -> None:
     """Refuse positions with discrete parts."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(position):
         if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
@@ -113,7 +116,7 @@ def check_continuous(kernel_name: str, position: Position) -> None:
                 f"kernel {kernel_name}",
                 got=f"position{jax.tree_util.keystr(path)} of type {jnp.result_type(leaf)}",
                 expected="continuous (floating point) positions",
-                fix="Use kernel=cm.kernels.MixedSlice(), which moves whole numbers and truth values too.",
+                fix=fix,
             )
 
 
