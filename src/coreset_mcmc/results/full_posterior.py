@@ -108,7 +108,7 @@ def exact_draws(
         require_count(name, value, at_least=least, fix="Leave it out for the default.")
     rows = rows_of(data, "exact", infinite=model.infinite)
     every = thinned(positions, None)
-    check_continuous("of Fit.exact", jax.tree.map(jnp.asarray, first_position(every)), fix="Use fit.reweight().")
+    check_continuous("of Fit.exact", jax.tree.map(jnp.asarray, first_position(every)), fix="Use Fit.reweight instead.")
     flat = flattened(jax.tree.map(jnp.asarray, every))
     chosen = jax.tree.map(jnp.asarray, rows.take(np.asarray(coreset.indices)))
     term = jax.tree.map(jnp.asarray, coreset.term)
