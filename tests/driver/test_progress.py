@@ -197,6 +197,40 @@ def test_bytes_are_told_in_their_own_unit(clock):
     assert console.file.getvalue().splitlines()[0] == "reading big.csv: 1,000 of 2,500 MB, 100/s, 15 s left"
 
 
-def test_nothing_but_lines_in_a_notebook():
+def test_bars_of_terminals_are_not_for_notebooks():
     console = Console(file=io.StringIO(), force_jupyter=True)
     assert not log_lines.has_bars(console)
+
+
+def test_a_notebook_has_one_bar_that_is_drawn_again(monkeypatch):
+    """As a kernel of Jupyter would show it: one display, replaced, and complete at the end."""
+    import sys
+    import types
+
+    shown = []
+
+    class Handle:
+        def update(self, content):
+            shown[-1] = content
+
+    def display(content, *, display_id):
+        assert display_id
+        shown.append(content)
+        return Handle()
+
+    fake = types.ModuleType("IPython.display")
+    fake.HTML, fake.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    console = Console(file=io.StringIO(), force_terminal=True, force_jupyter=True)
+    monkeypatch.setattr(progress.rich, "get_console", lambda: console)
+    with ProgressBar("training", 10, enabled=True) as bar:
+        bar.update(1, "KL <0.3")
+        bar.finish(7, "converged")
+    assert len(shown) == 1
+    assert 'value="7" max="7"' in shown[0]
+    assert "training: 7 of 7 steps" in shown[0]
+    assert "converged" in shown[0]
+    with ProgressBar("training", 10, enabled=False) as bar:
+        bar.update(1, "")
+    assert len(shown) == 1

@@ -1,4 +1,4 @@
-"""Where there is no terminal: lines of a log or a notebook, at most one in ten seconds whatever they are about."""
+"""Where there is no terminal: lines of a log, at most one in ten seconds whatever they are about."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a person sees while work goes on: a bar for steps, and one for passes over very many rows.
 
 Stages that are over in two seconds are not shown. On a terminal a longer one has a bar: what is done, the rate, seconds
-so far and seconds left. Elsewhere, in a log or a notebook, there is a line now and then, at most one in ten seconds.
+so far and seconds left; so it has in a notebook. In a log there is a line now and then, at most one in ten seconds.
 While a run shows its own bar, a pass is told at the end of that.
 """
 
@@ -22,6 +22,7 @@ from rich.text import Text
 
 from coreset_mcmc.core.watching import unit_of, watched_by
 from coreset_mcmc.driver.log_lines import BETWEEN_LINES, Heartbeat, has_bars, say
+from coreset_mcmc.driver.notebook_bar import NotebookBar
 
 PATIENCE = 2.0
 """Seconds after which a pass is worth showing."""
@@ -66,7 +67,9 @@ class ProgressBar:
     def __init__(self, description: str, total: int, *, enabled: bool, transient: bool = False) -> None:
         console = rich.get_console()
         self._console = console
-        self._is_bar, self._is_log = enabled and has_bars(console), enabled and not has_bars(console)
+        self._is_bar = enabled and has_bars(console)
+        self._notebook = NotebookBar() if enabled and console.is_jupyter else None
+        self._is_log = enabled and not self._is_bar and self._notebook is None
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=12),
@@ -95,7 +98,7 @@ class ProgressBar:
             self._bar.start()
         if self._is_log:
             self._heartbeat = Heartbeat(self._line)
-        if self._is_bar or self._is_log:
+        if self._is_bar or self._is_log or self._notebook is not None:
             self._token = _shown_bar.set(self)
         return self
 
@@ -119,21 +122,32 @@ class ProgressBar:
         """Another live line, until the next update."""
         self._note = note
         self._bar.update(self._task, note=note)
+        if self._notebook is not None:
+            self._notebook.show(self._text(), self._completed, self._total)
         if self._is_log:
             self._line()
 
     def finish(self, completed: int, note: str) -> None:
         """Show a run that ended early as complete at the steps it took."""
         self._bar.update(self._task, completed=completed, total=completed, note=note)
+        self._completed, self._total, self._note = completed, completed, note
+        if self._notebook is not None:
+            self._notebook.show(self._text(), completed, completed, is_last=True)
 
     def _line(self) -> None:
+        say(self._console, self._text(), time.monotonic() - self._began)
+
+    def _text(self) -> str:
+        """Steps, seconds so far and left, and the live line."""
         now = time.monotonic()
         time_left = ""
         if self._first is not None and self._completed > self._first[1]:
             rate = (self._completed - self._first[1]) / max(now - self._first[0], 1e-9)
-            time_left = f", {(self._total - self._completed) / rate:,.0f} s left"
+            time_left = (
+                f", {(self._total - self._completed) / rate:,.0f} s left" if self._completed < self._total else ""
+            )
         text = f"{self._shown}: {self._completed:,} of {self._total:,} steps, {now - self._began:,.0f} s{time_left}"
-        say(self._console, f"{text} ({self._note})" if self._note else text, now - self._began)
+        return f"{text} ({self._note})" if self._note else text
 
 
 _shown_bar: ContextVar[ProgressBar | None] = ContextVar("_shown_bar", default=None)

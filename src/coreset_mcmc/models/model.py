@@ -18,6 +18,7 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.models.host import HostFunction, try_out
 from coreset_mcmc.models.in_double import in_double
+from coreset_mcmc.models.notebook import model_display
 from coreset_mcmc.models.regressors import Regressors
 
 
@@ -156,6 +157,9 @@ class Model:
         leaves = jax.tree.leaves(self.data, is_leaf=lambda part: hasattr(part, "size") and not hasattr(part, "shape"))
         rows = "" if not leaves else f", {np.shape(leaves[0])[0] if np.ndim(leaves[0]) else leaves[0].size:,} rows"
         return f"Model({self.name!r}{rows})"
+
+    def _repr_html_(self) -> str:
+        return model_display(self)
 
     @classmethod
     def from_linear_predictor(

@@ -25,6 +25,7 @@ from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.source import Source
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
+from coreset_mcmc.results.notebook import coreset_display
 from coreset_mcmc.results.term_table import read_table, term_from, term_path, term_table, write_table
 
 ROW, WEIGHT, NUM_ROWS, NUM_COORDINATES = "row", "weight", "num_rows", "gaussian_coordinates"
@@ -175,6 +176,9 @@ class Coreset:
         weights = np.bincount(places, np.concatenate([part.weights for part in parts])) / len(parts)
         own = {name: values[first] for name, values in columns.items()}
         return Coreset(indices, weights, self.num_rows, own, *sum_of_terms(parts, 1.0 / len(parts)))
+
+    def _repr_html_(self) -> str:
+        return coreset_display(self)
 
     def save(self, path: Path | str) -> Path:
         """Write the table as CSV or, for a name that ends in ``.parquet``, as Parquet (pandas needs ``pyarrow``).

@@ -29,6 +29,7 @@ from coreset_mcmc.results.effects import Effect, effect
 from coreset_mcmc.results.full_posterior import FullDraws, exact_draws, reweighted
 from coreset_mcmc.results.inferencedata import to_inferencedata
 from coreset_mcmc.results.loo import loo
+from coreset_mcmc.results.notebook import fit_display
 from coreset_mcmc.results.predictive import QUANTILES, predict
 from coreset_mcmc.results.skeleton import skeleton_of
 from coreset_mcmc.results.summary_table import SummaryTable
@@ -354,6 +355,9 @@ class Fit:
             f"{self.training.reason} after {self.training.num_steps} iterations, work of {self.full_passes:,.0f} "
             "passes over all rows)"
         )
+
+    def _repr_html_(self) -> str:
+        return fit_display(self)
 
     def _with_rows(self, data: Any) -> tuple[Model, Position, Any]:
         """Model, draws and rows, the fitted ones by default, for what has an output for each row."""

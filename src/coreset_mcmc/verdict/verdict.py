@@ -6,20 +6,26 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
+from coreset_mcmc.core.html import coloured, display, paragraph, small, table
 from coreset_mcmc.core.plain import plain, record
+from coreset_mcmc.core.words import explained
 
 GOOD, CARE, BAD = "good", "use with care", "do not use"
 LEVELS = (GOOD, CARE, BAD)
 """From best to worst."""
 
 BLIND_SPOTS = (
-    "But for the search for other modes, all of this looks at the posterior from where the chains have been. It cannot "
-    "see a mode that no search has found, "
-    "tails that the draws did not reach, an error that all coresets share, or whether the model describes the data."
+    "All checks but the search for other modes look only where the chains have been. None can see a mode that no "
+    "search has found, tails that the draws did not reach, an error that all coresets share, or whether the model "
+    "describes the data."
 )
 WIDTH = 100
+TERMS = ("KL", "k-hat", "R-hat")
+"""Words that findings use and a reader may not know."""
+HEADINGS = ("check", "value", "level", "what it says")
 
 
 def worst(levels: Iterable[str]) -> str:
@@ -45,6 +51,11 @@ class Finding:
     """What was measured and what it means."""
     remedy: str
     """What to do about it; empty if it is good."""
+
+    @property
+    def shown_value(self) -> str:
+        """A dash for what could not be computed."""
+        return "-" if math.isnan(self.value) else f"{self.value:.3g}"
 
 
 @dataclass(frozen=True)
@@ -96,10 +107,21 @@ class Trust:
             lines += textwrap.wrap(f"What to do: {self.remedy}", WIDTH)
         width = max((len(finding.name) for finding in self.findings), default=0)
         for finding in self.findings:
-            value = "-" if math.isnan(finding.value) else f"{finding.value:.3g}"
-            lines.append(f"  {finding.name:<{width}}  {value:>8}  {finding.level}")
+            lines.append(f"  {finding.name:<{width}}  {finding.shown_value:>8}  {finding.level}")
+        lines += explained(*TERMS)
         lines += textwrap.wrap(f"Not seen: {self.blind_spots}", WIDTH)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict in its colour, each finding in a line."""
+        rows = [
+            (escape(finding.name), finding.shown_value, coloured(finding.level), escape(finding.text))
+            for finding in self.findings
+        ]
+        remedy = paragraph(f"What to do: {self.remedy}") if self.remedy else ""
+        notes = [*explained(*TERMS), f"Not seen: {self.blind_spots}"]
+        said = f"<p>{coloured(self.verdict)}: {escape(self.reason)}</p>"
+        return display("Verdict", said, remedy, table(rows, HEADINGS), small(notes))
 
 
 def conclude(findings: Sequence[Finding], summary: str, **numbers: Any) -> Trust:
