@@ -108,11 +108,13 @@ def fit_command(
     coreset_size: Annotated[
         str | None, typer.Option(help='A number of rows (500, more for many parameters), or "auto".')
     ] = None,
-    kl_target: Annotated[float | None, typer.Option(help='Nats; where "auto" stops (0.05 by default).')] = None,
+    kl_target: Annotated[
+        float | None, typer.Option(help='Distance (KL, in nats) at which "auto" stops (0.05).')
+    ] = None,
     method: Annotated[str | None, typer.Option(help="Another method; see 'coreset-mcmc list'.")] = None,
     gaussian_term: Annotated[
         bool | None,
-        typer.Option("--gaussian-term/--no-gaussian-term", help="Beside few rows for many parameters; by itself."),
+        typer.Option("--gaussian-term/--no-gaussian-term", help="Beside the rows; by itself if parameters are many."),
     ] = None,
     draws: Annotated[int | None, typer.Option(help="Draws kept from each chain (1000).")] = None,
     tune: Annotated[int | None, typer.Option(help="Draws discarded before them (500).")] = None,

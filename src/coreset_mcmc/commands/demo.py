@@ -11,6 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from coreset_mcmc.commands.summary import print_words
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.data import ArrayData, to_array_data
 from coreset_mcmc.datasets import flight_cancellations
@@ -46,6 +47,7 @@ def run_demo(console: Console, *, coreset_size: int, draws: int, chains: int, se
             coords={"coefficient": ["intercept", *flights.names]},
         )
     console.print(_table(fitted))
+    print_words(console, "ESS", "R-hat", "KL", "pass")
     for warning in caught:
         console.print(f"[yellow]{warning.message}[/yellow]")
     _print_cost(console, fitted, _full_evaluation_seconds(data), time.perf_counter() - began)

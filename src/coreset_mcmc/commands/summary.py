@@ -12,6 +12,7 @@ from rich.table import Table
 
 from coreset_mcmc.core.digits import beside
 from coreset_mcmc.core.plain import number, plain, strict_json
+from coreset_mcmc.core.words import explained
 from coreset_mcmc.results.fit import Fit
 
 COLOURS = {"good": "green", "use with care": "yellow", "do not use": "red"}
@@ -86,6 +87,13 @@ def print_parameters(console: Console, summary: Mapping[str, Any]) -> None:
     console.print(table)
     if len(rows) > MAX_ROWS_SHOWN:
         console.print(f"... and {len(rows) - MAX_ROWS_SHOWN:,} more in summary.json.")
+    print_words(console, "ESS", "R-hat")
+
+
+def print_words(console: Console, *terms: str) -> None:
+    """What a reader may not know about what was just printed, in small."""
+    for line in explained(*terms):
+        console.print(f"[dim]{escape(line)}[/dim]", highlight=False)
 
 
 def shown(value: float | str | None, form: str) -> str:
@@ -107,4 +115,5 @@ def print_verdict(console: Console, trust: Mapping[str, Any] | None) -> None:
     console.print(f"[bold {colour}]{trust['verdict'].capitalize()}.[/bold {colour}] {escape(trust['reason'])}")
     if trust["remedy"]:
         console.print(f"What to do: {escape(trust['remedy'])}")
+    print_words(console, *(term for term in ("KL", "k-hat") if term in trust["reason"] or term == "KL"))
     console.print(f"[dim]{escape(trust['blind_spots'])}[/dim]")

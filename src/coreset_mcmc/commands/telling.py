@@ -13,7 +13,7 @@ from coreset_mcmc.commands.clock import Clock
 from coreset_mcmc.commands.config import Config
 from coreset_mcmc.commands.folder import INTERRUPTED, RunFolder
 from coreset_mcmc.commands.paths import name_of
-from coreset_mcmc.commands.summary import print_parameters, print_verdict
+from coreset_mcmc.commands.summary import print_parameters, print_verdict, print_words
 from coreset_mcmc.methods.registry import METHODS
 from coreset_mcmc.methods.sizes import advice_for_few_rows, hardly_pays
 from coreset_mcmc.tables import Regression
@@ -58,6 +58,8 @@ def print_result(console: Console, folder: RunFolder, summary: Mapping[str, Any]
         console.print(f"Coreset: {coreset['size']:,} of {coreset['num_rows']:,} rows.")
         work = f"{summary['cost']['passes_over_all_rows']:,.0f} passes over all rows, "
     console.print(f"Work: {work}{clock.in_words()}.")
+    if work:
+        print_words(console, "pass")
     print_verdict(console, summary["trust"])
     if summary["status"] == INTERRUPTED:
         console.print("[yellow]Interrupted:[/yellow] this is what the draws so far say.")

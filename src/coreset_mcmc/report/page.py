@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.core.words import WORDS
 from coreset_mcmc.diagnostics.mixing import coreset_warnings, sampling_warnings
 from coreset_mcmc.report import figures, tables
 from coreset_mcmc.report.content import Content
@@ -64,6 +65,7 @@ def _context(content: Content) -> dict[str, Any]:
     rows, num_columns_left = tables.top_rows(content) if fit.has_coreset else (None, 0)
     return {
         "title": clean(content.title),
+        "words": {term: f"{term}: {meaning}" for term, meaning in WORDS.items()},
         "subtitle": clean(content.subtitle),
         "is_partial": content.is_partial or fit.is_interrupted,
         "verdict": verdict_of(content.trust, fit),
