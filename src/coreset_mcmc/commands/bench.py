@@ -16,7 +16,7 @@ from coreset_mcmc.commands.terminal import console, told_in_words
 from coreset_mcmc.core.errors import require
 
 app = typer.Typer(help="Rerun published experiments and comparisons.", no_args_is_help=True)
-INSTALL = 'Install the extra: pip install "coreset-mcmc[bench]".'
+INSTALL = 'The comparisons are not in the wheel. In a checkout: pip install -e ".[bench]".'
 
 
 def _check_installed(*libraries: str, fix: str = INSTALL) -> None:

@@ -1,0 +1,1 @@
+"""What makes pages and pictures of the documentation; no part of the package."""
