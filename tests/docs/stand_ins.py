@@ -91,17 +91,6 @@ def numpyro_line(x, y=None):
         numpyro.sample("y", dist.Normal(slope * x, 1.0), obs=y)
 
 
-def models_of_two_libraries() -> Names:
-    """The same line, written twice."""
-    import pymc as pm
-
-    names = line()
-    with pm.Model() as pymc_model:
-        slope = pm.Normal("slope", 0, 2)
-        pm.Normal("y", slope * names["x"], 1, observed=names["y"])
-    return {**names, "numpyro_model": numpyro_line, "pymc_model": pymc_model}
-
-
 def groups() -> Names:
     return {**line(), "group": np.resize(np.arange(50), ROWS)}
 
@@ -173,12 +162,9 @@ def model_and_data() -> Names:
     return {"cm": cm, "model": cm.models.linear_regression(1), "data": data}
 
 
+WITH_FLIGHTS = ["distrust", "exact_draws", "groups", "many_parameters", "prediction", "priors", "stan"]
+WITH_FLIGHTS += ["weights_and_offsets"]
 STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
-    "README.md": {
-        "cm.from_numpyro(numpyro_model)": models_of_two_libraries,
-        'cm.scan_parquet("big/*.parquet"': rows_in_files,
-        "coreset-mcmc fit flights.parquet": flights_on_disk,
-    },
     "docs/bring_your_model.md": {
         "cm.from_numpyro(model": groups,
         "cm.from_pymc(model)": houses,
@@ -198,6 +184,8 @@ STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
         "predicted = fit.predict(tomorrow)": next_day,
         '"y ~ x * g"': table_with_groups,
     },
+    **{f"docs/how_to/{page}.md": {'cm.read_table("flights.parquet")': flights_on_disk} for page in WITH_FLIGHTS},
+    "docs/how_to/cluster.md": {"cm.models.logistic_regression(3), scan": rows_in_files},
     "docs/report.md": {"write_report(content": fit_of_flights},
     "docs/scale.md": {"cm.models.logistic_regression(3), scan)": rows_in_files},
     "docs/trust.md": {"fit.trust()": model_and_data},

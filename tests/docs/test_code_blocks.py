@@ -5,37 +5,32 @@ from __future__ import annotations
 import shlex
 import shutil
 import subprocess
-import warnings
-from collections.abc import Iterator
-from itertools import chain, repeat
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-import coreset_mcmc as cm
 from coreset_mcmc.commands import cli, example
 from coreset_mcmc_benchmarks.paper import command as paper_command
-from tests.docs.small_settings import COMMAND, WITHOUT_MORE, with_small_settings
+from tests.docs.running import BLOCKS, blocks_on, pages_with, run_python, stand_ins_for
+from tests.docs.small_settings import COMMAND, WITHOUT_MORE
 from tests.docs.stand_ins import ROWS, STAND_INS
-from tests.helpers.code_blocks import ROOT, Block, all_blocks
+from tests.helpers.code_blocks import ROOT
 
-BLOCKS = all_blocks()
 NOT_RUN = {
     ("docs/bring_your_model.md", "stan"): "Stan is no dependency; the tests of the recipes read the program",
+    ("docs/how_to/stan.md", "stan"): "one line of the same program",
+    ("docs/quick_start.md", "text"): "what the blocks before print",
     ("docs/trust.md", ""): "what a verdict looks like when it is printed",
+    ("docs/tutorial.md", "text"): "what the blocks before print",
 }
 """Blocks that are neither Python nor commands, and why there is nothing to run."""
+WITH_A_REPORT = "docs/command_line.md"
+"""The page whose first fit is checked and has a report, as fits of the command line have."""
+AS_A_NOTEBOOK = "docs/tutorial.md"
+"""The same code is a notebook, which has a test of its own."""
+IN_THE_FIRST_FOLDERS = [page for page in pages_with("python") if page.count("/") < 2 and page != AS_A_NOTEBOOK]
 ONLY_PARSED = ("pip install ", "python3 -m venv ", "git ")
 """Commands that change the machine: only their syntax is checked."""
-
-
-def pages_with(language: str) -> list[str]:
-    return sorted({block.page for block in BLOCKS if block.language == language})
-
-
-def blocks_on(page: str, language: str) -> list[Block]:
-    return [block for block in BLOCKS if (block.page, block.language) == (page, language)]
 
 
 def test_what_is_not_run_is_listed():
@@ -49,31 +44,11 @@ def test_every_stand_in_is_for_one_block():
             assert sum(words in block.text for block in BLOCKS if block.page == page) == 1, (page, words)
 
 
-@pytest.fixture
-def in_a_folder(tmp_path, monkeypatch, page) -> Iterator[Path]:
-    """Where a page may write. The first fit of the first page trains a coreset; for the others uniform weights and a
-    kernel that needs no pilot run, quick to compile, do."""
-    monkeypatch.chdir(tmp_path)
-    trained = [cm.LeastSquares(num_draws=80, num_chains=2, num_rounds=3)] if page == "README.md" else []
-    with_small_settings(monkeypatch, chain(trained, repeat(cm.Uniform(cm.kernels.RandomWalk(0.1)))))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield tmp_path
-
-
-def stand_ins_for(block: Block) -> dict[str, object]:
-    made = [make() for words, make in STAND_INS.get(block.page, {}).items() if words in block.text]
-    return {name: value for names in made for name, value in names.items()}
-
-
 @pytest.mark.full
-@pytest.mark.parametrize("page", pages_with("python"))
+@pytest.mark.parametrize("page", IN_THE_FIRST_FOLDERS)
 def test_python(page, in_a_folder, single_precision):
-    """In one namespace, as a reader goes down the page; a traceback shows the line of the page."""
-    names: dict[str, object] = {}
-    for block in blocks_on(page, "python"):
-        names.update(stand_ins_for(block))
-        exec(compile("\n" * (block.line - 1) + block.text, str(ROOT / page), "exec"), names)
+    """Pages in folders have a file of tests of their own, so that neither process needs too much memory."""
+    run_python(page)
 
 
 @pytest.mark.parametrize("page", pages_with("bash"))
@@ -87,7 +62,7 @@ def test_syntax_of_commands(page):
 @pytest.mark.full
 @pytest.mark.parametrize("page", pages_with("bash"))
 def test_commands(page, in_a_folder, monkeypatch, single_precision):
-    """One folder for a page, one report on it. Flights are few; experiments and figures of the paper, with tests of
+    """One folder for a page, a report on one page. Flights are few; experiments and figures of the paper, with tests of
     their own, are not made again."""
     every_flight = example.flights_with_weather
     monkeypatch.setattr(example, "flights_with_weather", lambda: every_flight().iloc[:: 300_000 // ROWS])
@@ -95,7 +70,7 @@ def test_commands(page, in_a_folder, monkeypatch, single_precision):
     monkeypatch.setattr(paper_command, "draw_figures", lambda folder: [])
     for folder in ("paper", "docs/paper"):
         shutil.copytree(ROOT / "docs" / "paper", in_a_folder / folder)
-    fitted = 0
+    fitted = int(page != WITH_A_REPORT)
     for block in blocks_on(page, "bash"):
         stand_ins_for(block)
         for line in block.text.splitlines():

@@ -1,6 +1,6 @@
 """Real data: flights from New York City, and the tables of the paper's experiments."""
 
-from coreset_mcmc.datasets.flights import FLIGHT_FEATURES, RegressionData, flight_cancellations
+from coreset_mcmc.datasets.flights import FLIGHT_FEATURES, RegressionData, flight_cancellations, flights_with_weather
 from coreset_mcmc.datasets.paper import bike_share_counts, paper_cancellations, paper_delays
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "RegressionData",
     "bike_share_counts",
     "flight_cancellations",
+    "flights_with_weather",
     "paper_cancellations",
     "paper_delays",
 ]

@@ -1,0 +1,55 @@
+"""The tutorial is a notebook of the same code, and running it ends as its page says."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import pytest
+
+from coreset_mcmc import datasets
+from tools import outputs
+
+EVERY = 20
+"""One flight in so many: seconds instead of minutes."""
+
+
+def test_the_notebook_is_that_of_the_page():
+    """python -m tools.outputs docs/tutorial.md makes both."""
+    assert outputs.NOTEBOOK.read_text(encoding="utf-8") == outputs.notebook_of(outputs.TUTORIAL)
+
+
+def test_the_page_has_twelve_steps_and_each_a_picture():
+    text = outputs.TUTORIAL.read_text(encoding="utf-8")
+    steps = re.split(r"^## (?=\d+\. )", text, flags=re.MULTILINE)[1:]
+    assert [int(step.split(".")[0]) for step in steps] == list(range(1, 13))
+    for step in steps:
+        pictures = outputs.PICTURE.findall(step)
+        assert pictures or step.startswith("2. "), step[:40]
+        for picture in pictures:
+            assert 1_000 < (outputs.TUTORIAL.parent / picture).stat().st_size < 120_000, picture
+        assert "```text" in step or step.startswith("2. "), f"no output: {step[:40]}"
+
+
+@pytest.mark.full
+def test_the_notebook_runs(monkeypatch, single_precision):
+    """Its cells in their order, on every twentieth flight; both verdicts are those of the page."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    every_flight = datasets.flights_with_weather
+    monkeypatch.setattr(datasets, "flights_with_weather", lambda: every_flight().iloc[::EVERY].reset_index(drop=True))
+    cells = json.loads(outputs.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    names: dict[str, object] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+    assert names["trust"].verdict == "good"
+    assert names["verdict"].verdict == "do not use"
+    assert names["grown"].kl_estimate < 0.1
+    from matplotlib import pyplot
+
+    pyplot.close("all")
