@@ -10,6 +10,7 @@ import contextlib
 import io
 import re
 import sys
+import tempfile
 import textwrap
 import warnings
 from pathlib import Path
@@ -47,9 +48,14 @@ def with_outputs(page: Path) -> str:
 
 
 def output_of(code: str, names: dict[str, Any], page: Path) -> str:
-    """What the code prints, warnings among it."""
+    """What the code prints, warnings among it; files that it writes are thrown away."""
     captured = io.StringIO()
-    with contextlib.redirect_stdout(captured), warnings.catch_warnings(record=True) as caught:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(captured),
+        warnings.catch_warnings(record=True) as caught,
+    ):
         warnings.simplefilter("default", UserWarning)
         exec(compile(code, str(page), "exec"), names)
     warned = [textwrap.fill(f"Warning: {one.message}", WIDTH) for one in caught if one.category is UserWarning]

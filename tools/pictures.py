@@ -1,7 +1,6 @@
 """Pictures of the site that are not of the tutorial: ``python -m tools.pictures`` draws them into ``docs/images``.
 
-All are of the tutorial's model: cancellations of real flights against visibility, two parameters, so that posteriors
-can be drawn as contours.
+All are of the tutorial's models of the cancellations of real flights.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from matplotlib import pyplot
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE = 100
-STEPS = (0, 30, 300, 3_000, 30_000)
-"""Updates of the weights after which a panel is drawn."""
-LEVELS, SLOPES = (-4.45, -3.65), (-0.32, 0.05)
-FALLS = [-4.5, -2.0, -0.5]
-"""Of the log-posterior from its top: one, two and three standard deviations of a Gaussian."""
+ROUNDS = (1, 3, 5, 6, 12)
+"""Rounds of training after which a panel is drawn; the first one does not move the weights yet."""
+FORMULA = "cancelled ~ hour + distance + temp + wind_speed + precip + visib"
+SLOPES = (-0.32, 0.05)
 BLUE, RED, GREY = "tab:blue", "tab:red", "0.45"
 
 
@@ -58,57 +56,73 @@ def height(rows: dict[str, np.ndarray], weights: np.ndarray, levels: np.ndarray,
     return result
 
 
-def contours(axes: Any, rows: dict[str, np.ndarray], weights: np.ndarray, colour: str) -> None:
-    """Of the posterior of weighted rows."""
-    levels, slopes = np.meshgrid(np.linspace(*LEVELS, 240), np.linspace(*SLOPES, 240))
-    axes.contour(levels, slopes, height(rows, weights, levels, slopes), levels=FALLS, colors=colour, linestyles="solid")
+def strip() -> None:
+    """Weights move, and the posterior of the coreset with them: seven parameters, of which two are shown.
 
-
-def strip(data: dict[str, np.ndarray]) -> None:
-    """Weights move, and the posterior of the coreset with them."""
-    model = cm.Model(log_prior, log_likelihood, {"level": np.array(-4.0), "slope": np.array(-0.2)}, name="strip")
-    figure, panels = pyplot.subplots(2, len(STEPS), figsize=(12, 4.4), height_ratios=[3, 2], layout="constrained")
-    for (upper, lower), count in zip(panels.T, STEPS, strict=True):
-        coreset = trained(model, data, count)
-        contours(upper, data, np.ones(len(data["miles"])), GREY)
-        contours(upper, dict(coreset.columns), coreset.weights, BLUE)
-        upper.set_title("before training" if count == 0 else f"{count:,} updates", fontsize=10)
-        order = np.lexsort((coreset.columns["miles"], coreset.columns["cancelled"]))
-        is_cancelled = coreset.columns["cancelled"][order] == 1
-        lower.bar(np.arange(SIZE), coreset.weights[order], width=1.0, color=np.where(is_cancelled, RED, BLUE))
-        lower.set_yscale("symlog", linthresh=10)
-        lower.set_ylim(0, 2e5)
-        lower.set_xticks([SIZE / 4, 3 * SIZE / 4], ["flew", "cancelled"])
-        upper.tick_params(labelsize=7)
-        lower.tick_params(labelsize=8)
-    panels[0, 0].set(ylabel="slope of a mile")
-    panels[1, 0].set(ylabel="weights of 100 flights")
+    The default method without its search for the mode, from weights that are a fiftieth of what they should be, with so
+    few draws for each solve (16 instead of 400) that it takes several rounds.
+    """
+    table = flights_with_weather()
+    table["cancelled"] = table["dep_time"].isna().astype(float)
+    model = cm.from_formula(FORMULA, table, family="bernoulli")
+    full = cm.fit(model, random_seed=1, progressbar=False).posterior
+    outcome, miles = table["cancelled"].to_numpy(), table["visib"].to_numpy(float)
+    start = cm.selection.Stratified(by=outcome).select(np.random.default_rng(5), None, len(table), SIZE)
+    given = cm.selection.Given(start.indices, start.weights / 50)
+    figure, panels = pyplot.subplots(2, len(ROUNDS), figsize=(12, 4.6), height_ratios=[3, 2], layout="constrained")
+    for (upper, lower), count in zip(panels.T, ROUNDS, strict=True):
+        fit = trained(model, given, count)
+        draw_posterior(upper, fit, full)
+        upper.set_title("before training" if count == ROUNDS[0] else f"round {count}", fontsize=10)
+        rows, weights = fit.coreset.indices, fit.coreset.weights
+        jitter = np.random.default_rng(0).uniform(-0.3, 0.3, SIZE)
+        lower.scatter(miles[rows] + jitter, weights, s=8, color=np.where(outcome[rows] == 1, RED, BLUE), alpha=0.7)
+        lower.set_yscale("symlog", linthresh=1)
+        lower.set(ylim=(-0.2, 1e5), xlabel="visibility in miles")
+        lower.tick_params(labelsize=7)
+    panels[0, 0].set(ylabel="effect of wind speed")
+    panels[1, 0].set(ylabel="weight")
     save(figure, "strip.png")
 
 
-def trained(model: cm.Model, data: dict[str, np.ndarray], num_iterations: int) -> cm.Coreset:
-    """The published algorithm, stopped after so many updates; the same seed takes the same way."""
-    method: Any = cm.Uniform(cm.kernels.RandomWalk(0.02))
-    if num_iterations:
-        method = cm.CoresetMCMC(
-            kernel=cm.kernels.HitAndRunSlice(width=0.1),
-            subsample_size=2_000,
-            num_iterations=num_iterations,
-            num_chains=10,
-        )
+def draw_posterior(axes: Any, fit: cm.Fit, full: Any) -> None:
+    """Draws of the coreset posterior (blue) over those of all flights (grey); beside them the same from near by."""
+    near = axes.inset_axes([0.52, 0.55, 0.46, 0.43])
+    for place, size in ((axes, 2), (near, 2)):
+        for draws, colour in ((full, GREY), (fit.posterior, BLUE)):
+            values = [draws[name].to_numpy().ravel()[:400] for name in ("visib", "wind_speed")]
+            place.plot(*values, ".", markersize=size, color=colour)
+    axes.set(xlim=(-0.85, 0.05), ylim=(0.02, 0.27), xlabel="effect of visibility")
+    near.set(xlim=(-0.225, -0.175), ylim=(0.044, 0.065), xticks=[], yticks=[])
+    axes.indicate_inset_zoom(near, edgecolor="black")
+    axes.tick_params(labelsize=7)
+
+
+def trained(model: cm.Model, given: cm.selection.Given, num_rounds: int) -> cm.Fit:
+    """Stopped after so many rounds; the same seed takes the same way."""
+    method = cm.LeastSquares(
+        hot_start=False,
+        num_rounds=num_rounds,
+        num_draws=16,
+        gaussian_term=False,
+        chooses_rows=False,
+        subsample_size=None,
+    )
     fit = cm.fit(
         model,
-        data,
         method=method,
         coreset_size=SIZE,
-        selection=cm.selection.Stratified(by="cancelled"),
-        draws=20,
+        selection=given,
+        draws=200,
         tune=100,
         chains=2,
         random_seed=5,
         progressbar=False,
     )
-    return fit.coreset
+    print(
+        f"round {num_rounds}: estimated KL {fit.kl_estimate:.3g}, sum of the weights {fit.coreset.weights.sum():,.0f}"
+    )
+    return fit
 
 
 def sums(data: dict[str, np.ndarray]) -> None:
@@ -143,9 +157,8 @@ def save(figure: Any, name: str) -> None:
 
 def main() -> None:
     """Draw all of them."""
-    data = flights()
-    sums(data)
-    strip(data)
+    sums(flights())
+    strip()
 
 
 if __name__ == "__main__":
