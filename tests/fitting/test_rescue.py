@@ -106,9 +106,9 @@ def test_worse_draws_are_not_taken(funnel_data, monkeypatch):
     """Trees that did not move at all lose against whatever was there."""
     calls = []
 
-    def stuck(key, target, positions, **options):
+    def stuck(key, sampler, problem, **options):
         calls.append(options)
-        run = rescue.sample_by_trees(key, target, positions, **{**options, "draws": 150, "tune": 0})
+        run = rescue.sample_by_trees(key, sampler, problem, **{**options, "draws": 150, "tune": 0})
         frozen = jax.tree.map(lambda leaf: np.broadcast_to(leaf[:1], leaf.shape), run.history.position)
         return type(run)(**{**run.__dict__, "history": run.history._replace(position=frozen)})
 

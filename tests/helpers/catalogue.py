@@ -26,6 +26,7 @@ from coreset_mcmc.kernels import (
     RandomWalk,
     UnivariateSlice,
     WhitenedHMC,
+    WhitenedNUTS,
     from_blackjax,
 )
 from coreset_mcmc.methods.subsampling import GaussianProposal
@@ -78,6 +79,7 @@ CATALOGUE = [
         ),
     ),
     Entry("whitened_hmc", lambda dim, factor: WhitenedHMC(_factor(dim), 0.5 * factor)),
+    Entry("whitened_nuts", lambda dim, factor: WhitenedNUTS(_factor(dim), 0.5 * factor)),
     Entry("mala", lambda dim, factor: _blackjax("mala", step_size=0.2 * factor)),
     Entry("barker", lambda dim, factor: _blackjax("barker", step_size=0.7 * factor)),
     Entry(
@@ -94,7 +96,7 @@ CATALOGUE = [
 ]
 
 
-ALIKE = {"additive_step", "barker", "hit_and_run_three", "mala", "random_walk_vector", "slice_sampling"}
+ALIKE = {"additive_step", "barker", "hit_and_run_three", "mala", "nuts", "random_walk_vector", "slice_sampling"}
 """Kernels that differ from another entry in a number of directions, the form of a scale, or an algorithm of BlackJAX
 behind the same adapter: each is a program of its own to compile, which only ``--slow`` does."""
 

@@ -52,19 +52,19 @@ def _fit(made: Made, seed: int, **options: Any) -> Ended:
     return Ended(draws_of(fitted), time.perf_counter() - began, fitted, fitted.settings.get("gaussian_term", ""))
 
 
-def ours(made: Made, size: int, seed: int) -> Ended:
+def ours(made: Made, size: int, draws: int, seed: int) -> Ended:
     """The default."""
-    return _fit(made, seed, coreset_size=size)
+    return _fit(made, seed, coreset_size=size, draws=draws)
 
 
-def plain(made: Made, size: int, seed: int) -> Ended:
+def plain(made: Made, size: int, draws: int, seed: int) -> Ended:
     """A weighted subset and nothing else."""
-    return _fit(made, seed, coreset_size=size, method=cm.LeastSquares(gaussian_term=False))
+    return _fit(made, seed, coreset_size=size, draws=draws, method=cm.LeastSquares(gaussian_term=False))
 
 
-def laplace(made: Made, size: int, seed: int) -> Ended:
+def laplace(made: Made, size: int, draws: int, seed: int) -> Ended:
     """A Gaussian at the mode of all rows, its draws weighted on all rows."""
-    del size
+    del size, draws
     return _fit(made, seed, method=cm.Laplace(), draws=LAPLACE_DRAWS, tune=0)
 
 
@@ -77,11 +77,11 @@ def _density(made: Made) -> tuple[Model, Any, Any]:
 
 
 @double_precision
-def pathfinder(made: Made, size: int, seed: int) -> Ended:
+def pathfinder(made: Made, size: int, draws: int, seed: int) -> Ended:
     """The best Gaussian along a path of L-BFGS (Zhang et al. 2022), not corrected."""
     from blackjax.vi import pathfinder as paths  # noqa: PLC0415 - BlackJAX takes a second to import
 
-    del size
+    del size, draws
     model, rows, start = _density(made)
 
     @jax.jit
@@ -98,10 +98,11 @@ def pathfinder(made: Made, size: int, seed: int) -> Ended:
 
 
 @double_precision
-def nuts(made: Made, size: int, seed: int) -> Ended:
+def nuts(made: Made, size: int, draws: int, seed: int) -> Ended:
     """NumPyro's NUTS, helped and scaled up as the module says."""
     from numpyro.infer import MCMC, NUTS  # noqa: PLC0415 - needs the extra
 
+    del draws
     helped = _fit(made, seed, coreset_size=size).fitted
     assert helped is not None
     model, rows, start = _density(made)
@@ -128,7 +129,7 @@ def nuts(made: Made, size: int, seed: int) -> Ended:
     return Ended(None, seconds, note=f"{steps:.0f} leapfrog steps a draw; scaled up from {NUTS_DRAWS} draws")
 
 
-CONTESTANTS: dict[str, Callable[[Made, int, int], Ended]] = {
+CONTESTANTS: dict[str, Callable[[Made, int, int, int], Ended]] = {
     "ours": ours,
     "plain": plain,
     "laplace": laplace,

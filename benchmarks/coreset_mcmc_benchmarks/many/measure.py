@@ -31,7 +31,7 @@ def measured(task: dict[str, Any]) -> dict[str, Any]:
     data = Path(task["data"]) if task["data"] else None
     made = problem.make(data)
     load = os.getloadavg()[0]
-    ended = CONTESTANTS[task["contestant"]](made, task["rows"], task["seed"])
+    ended = CONTESTANTS[task["contestant"]](made, task["rows"], problem.draws, task["seed"])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * BLOCK
     row: dict[str, Any] = {
         "seconds": ended.seconds,

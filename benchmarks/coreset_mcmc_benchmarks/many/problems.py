@@ -45,6 +45,8 @@ class Problem(NamedTuple):
     sizes: tuple[int, ...]
     """Rows of the coreset."""
     goal: Goal
+    draws: int = 1_000
+    """Of each chain: a goal for the largest error of hundreds of parameters is lost in noise with few of them."""
     case: str = ""
     """The paper's experiment, whose reference is NUTS on all rows."""
 
@@ -115,17 +117,18 @@ def paper(name: str) -> Callable[[Path | None], Made]:
 LEVELS = Goal(seconds=120, mean_error=0.1, sd_error=0.05)
 GROUPS = Goal(mean_error=0.15, sd_error=0.07, times_nuts=10)
 FEW = (10, 20, 50)
+MANY = 4_000
 PROBLEMS: dict[str, Problem] = {
-    **{f"paper-{name}": Problem(paper(name), FEW, Goal(0.05), name) for name in ("poisson", "linear", "logistic")},
+    **{f"paper-{name}": Problem(paper(name), FEW, Goal(0.05), case=name) for name in ("poisson", "linear", "logistic")},
     "logistic-30-rare": Problem(lambda _: logistic(29, 100_000, -4.4), (100,), Goal(0.02)),
     "logistic-30-rare-300": Problem(lambda _: logistic(29, 100_000, -4.4), (300,), Goal(0.01)),
     "logistic-100": Problem(lambda _: logistic(99, 1_000_000, -1.0), (500,), Goal(0.02, 60)),
     "logistic-300": Problem(lambda _: logistic(299, 1_000_000, -1.0), (500,), Goal(0.05, 180)),
-    "poisson-300-levels": Problem(lambda _: levels("poisson", 1_000_000), (1_500,), LEVELS),
-    "negativebinomial-300-levels": Problem(lambda _: levels("negativebinomial", 1_000_000), (1_500,), LEVELS),
+    "poisson-300-levels": Problem(lambda _: levels("poisson", 1_000_000), (1_500,), LEVELS, MANY),
+    "negativebinomial-300-levels": Problem(lambda _: levels("negativebinomial", 1_000_000), (1_500,), LEVELS, MANY),
     "linear-1000": Problem(lambda _: linear(1_000, 200_000), (500,), Goal(0.1, 300)),
-    "groups-500": Problem(lambda _: groups(500, 1_000_000), (1_000,), GROUPS),
-    "groups-2000": Problem(lambda _: groups(2_000, 1_000_000), (1_500,), GROUPS),
-    "flights-destinations": Problem(lambda _: flights(), (500,), Goal(mean_error=0.1, sd_error=0.05)),
+    "groups-500": Problem(lambda _: groups(500, 1_000_000), (1_000,), GROUPS, MANY),
+    "groups-2000": Problem(lambda _: groups(2_000, 1_000_000), (1_500,), GROUPS, MANY),
+    "flights-destinations": Problem(lambda _: flights(), (500,), Goal(mean_error=0.1, sd_error=0.05), MANY),
 }
 QUICK = {"logistic-30-rare": Problem(lambda _: logistic(11, 2_000, -1.0), (20,), Goal(0.02))}

@@ -11,35 +11,30 @@ Mixing is judged within chains: chains that are well mixed around different mode
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from coreset_mcmc.core.trees import chain_first, flat_draws, num_positions
-from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.data.array import ArrayData
-from coreset_mcmc.data.selection import SelectedRows
+from coreset_mcmc.core.trees import chain_first, flat_draws
+from coreset_mcmc.core.types import Key
 from coreset_mcmc.diagnostics.metrics import bulk_ess
 from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.kernels.shape import shrunk_factor
 from coreset_mcmc.kernels.slice import HitAndRunSlice
-from coreset_mcmc.methods.full_data import NUTS
 from coreset_mcmc.methods.sampling import FrozenSampling, SamplingProblem
-from coreset_mcmc.models.model import Model
-from coreset_mcmc.posterior.gaussian_term import GaussianTerm
-from coreset_mcmc.posterior.problem import Problem, make_problem
-from coreset_mcmc.posterior.target import CoresetTarget
+from coreset_mcmc.methods.tuned_sampling import TunedSampling
 
 FEWEST_DRAWS = 100
 """With fewer draws in a chain nothing can be said about its mixing."""
 POOR_SHARE, POOR_SIZE = 0.1, 100
 """A chain mixes badly if fewer than a tenth of its draws, and fewer than a hundred, are effective."""
 POOR_DIVERGING = 0.01
-NUM_WARMUP = 500
+SHAPING_WINDOWS = (60, 120, 240)
+"""Steps of the windows whose draws shape the trees, the first half of each left out."""
 MOST_COORDINATES = 50
 """For slices: each of their steps goes along as many lines."""
 TARGET_ACCEPTANCE = 0.95
@@ -81,50 +76,37 @@ def mixing_of(history: Any) -> Mixing:
     return Mixing(float(min(sizes)), num_draws, float(np.mean(history.diverging)))
 
 
-@lru_cache(maxsize=8)
-def _with_weights(model: Model) -> Model:
-    """The same model for rows that carry their weights; a row without weight counts for nothing, whatever it says."""
-
-    def log_likelihood(position: Position, batch: Batch) -> jax.Array:
-        values = model.log_likelihood(position, batch["rows"])
-        result: jax.Array = batch["weights"] * jnp.where(batch["weights"] != 0, values, 0.0)
-        return result
-
-    return Model(model.log_prior, log_likelihood, initial_position=model.initial_position, name=model.name)
-
-
-def _with_term(model: Model, term: GaussianTerm | None) -> Model:
-    """The same model with a Gaussian term beside its prior, as a constant of its programs."""
-    if term is None:
-        return model
-
-    def log_prior(position: Position) -> jax.Array:
-        return model.log_prior(position) + term.log_density(position)
-
-    return replace(model, log_prior=log_prior)
-
-
 def sample_by_trees(
-    key: Key, target: CoresetTarget, positions: Position, *, tune: int, draws: int, progressbar: bool
+    key: Key, sampler: TunedSampling, problem: SamplingProblem, *, tune: int, draws: int, progressbar: bool
 ) -> Run:
-    """NUTS on the coreset from where the chains are; the run's counts and times include its warm-up."""
-    num_chains = num_positions(positions)
-    rows = ArrayData({"rows": target.rows, "weights": target.weights})
-    every_row = SelectedRows(np.arange(rows.size), np.ones(rows.size))
-    problem: Problem = make_problem(_with_term(_with_weights(target.model), target.term), rows, every_row, positions)
-    method = NUTS(NUM_WARMUP, TARGET_ACCEPTANCE, num_chains=num_chains, max_mode_iterations=0)
-    warm_key, draw_key = jax.random.split(key)
-    warmed = run(method, problem, warm_key, num_steps=method.max_steps, progressbar=progressbar, description="NUTS")
-    trained = method.finish(warmed.state, problem, kernel=None, num_chains=num_chains)
-    sampled = run(
-        trained.sampler, trained.problem, draw_key, num_steps=tune + draws, progressbar=progressbar,
-        description="sampling",
-    )  # fmt: skip
+    """NUTS on the coreset from where the chains are, shaped anew in windows that double: all by one program.
+
+    The run's counts and times include those of the windows.
+    """
+    trees = replace(sampler, by_trees=True, acceptance_rate=TARGET_ACCEPTANCE)
+    lengths = (*SHAPING_WINDOWS, max(tune, trees.num_tuning) + draws)
+    runs: list[Run] = []
+    for length, one_key in zip(lengths, jax.random.split(key, len(lengths)), strict=True):
+        made = run(
+            trees, problem, one_key, num_steps=length, progressbar=progressbar,
+            description="sampling" if length == lengths[-1] else "NUTS",
+        )  # fmt: skip
+        runs.append(made)
+        if made.is_interrupted:
+            break
+        kept = flat_draws(made.history.position)[length // 2 :]
+        trees = replace(trees, scale=shrunk_factor(jnp.asarray(kept.reshape(-1, kept.shape[2]))))
+        problem = replace(problem, initial_positions=made.state.chains.position)
+    return joined(runs, runs[-1])
+
+
+def joined(runs: Sequence[Run], kept: Run) -> Run:
+    """The run whose draws are kept, with what all of them have taken."""
     return replace(
-        sampled,
-        seconds=warmed.seconds + sampled.seconds,
-        compile_seconds=warmed.compile_seconds + sampled.compile_seconds,
-        num_evaluations=warmed.num_evaluations + sampled.num_evaluations,
+        kept,
+        seconds=sum(one.seconds for one in runs),
+        compile_seconds=sum(one.compile_seconds for one in runs),
+        num_evaluations=sum(one.num_evaluations for one in runs),
     )
 
 

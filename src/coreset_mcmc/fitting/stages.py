@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +18,9 @@ from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.fitting.plan import Plan
 from coreset_mcmc.fitting.precompile import Preparation
 from coreset_mcmc.fitting.request import Request
-from coreset_mcmc.fitting.rescue import MOST_COORDINATES, mixing_of, sample_by_slices, sample_by_trees
+from coreset_mcmc.fitting.rescue import MOST_COORDINATES, joined, mixing_of, sample_by_slices, sample_by_trees
 from coreset_mcmc.methods.contract import Trained
+from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.models.model import Model
 
 
@@ -96,7 +96,7 @@ def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sa
         best = max(found, key=lambda one: mixing_of(one.history).rank)
         found.append(_by_slices(request, trained, best, jax.random.fold_in(key, 2)))
     best = max(found, key=lambda one: mixing_of(one.history).rank)
-    return best._replace(run=_joined([one.run for one in found], best.run))
+    return best._replace(run=joined([one.run for one in found], best.run))
 
 
 def _num_coordinates(made: Sampling) -> int:
@@ -104,15 +104,16 @@ def _num_coordinates(made: Sampling) -> int:
 
 
 def _by_trees(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
+    assert isinstance(trained.sampler, TunedSampling)
     trees = sample_by_trees(
         key,
-        trained.problem.target,
-        made.run.state.chains.position,
+        trained.sampler,
+        replace(trained.problem, initial_positions=made.run.state.chains.position),
         tune=request.tune,
         draws=request.draws,
         progressbar=request.progressbar,
     )
-    return Sampling(_kept(trees, request.tune), trees)
+    return Sampling(_kept(trees, max(request.tune, trained.sampler.num_tuning)), trees)
 
 
 def _by_slices(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
@@ -150,13 +151,3 @@ def _kept(sampling: Run, tune: int) -> Any:
     """The info of the draws after tuning; at least one."""
     num_discarded = min(tune, max(sampling.num_steps - 1, 0))
     return jax.tree.map(lambda leaf: leaf[num_discarded:], sampling.history)
-
-
-def _joined(runs: Sequence[Run], kept: Run) -> Run:
-    """The run whose draws are kept, with what all of them have taken."""
-    return replace(
-        kept,
-        seconds=sum(one.seconds for one in runs),
-        compile_seconds=sum(one.compile_seconds for one in runs),
-        num_evaluations=sum(one.num_evaluations for one in runs),
-    )

@@ -16,6 +16,7 @@ from coreset_mcmc.kernels.mixed_slice import MixedSlice
 from coreset_mcmc.kernels.random_walk import RandomWalk
 from coreset_mcmc.kernels.slice import HitAndRunSlice, UnivariateSlice
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
+from coreset_mcmc.kernels.whitened_nuts import WhitenedNUTS
 
 __all__ = [
     "BlackJAX",
@@ -29,6 +30,7 @@ __all__ = [
     "SpikeAndSlabGibbs",
     "UnivariateSlice",
     "WhitenedHMC",
+    "WhitenedNUTS",
     "from_blackjax",
     "init_chains",
     "kernel_for_structure",

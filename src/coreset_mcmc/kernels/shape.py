@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Position
 
 SHRINKAGE = 5.0
@@ -38,3 +41,15 @@ def shrunk_factor_on_host(positions: Position) -> np.ndarray:
         return np.linalg.cholesky(share * covariance + (1.0 - share) * np.diag(variances))
     except np.linalg.LinAlgError:
         return np.diag(np.sqrt(variances))
+
+
+def check_factor(name: str, scale: Any, position: Position) -> None:
+    """Refuse what is no factor (d, d) of the covariance of such positions."""
+    dimension = sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
+    require(
+        jnp.shape(scale) == (dimension, dimension),
+        name,
+        got=f"shape {jnp.shape(scale)}",
+        expected=f"a factor of the covariance of the {dimension} parameters, shape ({dimension}, {dimension})",
+        fix="Pass numpy.linalg.cholesky of a covariance.",
+    )

@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 from blackjax.mcmc import hmc
 
-from coreset_mcmc.core.errors import require, require_positive
+from coreset_mcmc.core.errors import require_positive
 from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels.base import Kernel, KernelInfo, check_continuous, check_differentiable
 from coreset_mcmc.kernels.blackjax_state import BlackJAXState
+from coreset_mcmc.kernels.shape import check_factor
 from coreset_mcmc.posterior.target import CoresetTarget
 
 TRAJECTORY = 1.5708
@@ -52,14 +53,7 @@ class WhitenedHMC(Kernel):
     def check(self, position: Position, target: CoresetTarget) -> None:
         check_continuous("WhitenedHMC", position)
         check_differentiable("WhitenedHMC", target)
-        dimension = sum(jnp.size(leaf) for leaf in jax.tree.leaves(position))
-        require(
-            jnp.shape(self.scale) == (dimension, dimension),
-            "WhitenedHMC scale",
-            got=f"shape {jnp.shape(self.scale)}",
-            expected=f"a factor of the covariance of the {dimension} parameters, shape ({dimension}, {dimension})",
-            fix="Pass numpy.linalg.cholesky of a covariance.",
-        )
+        check_factor("WhitenedHMC scale", self.scale, position)
 
     @property
     def num_leapfrog(self) -> jax.Array:

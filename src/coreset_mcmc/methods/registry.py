@@ -23,6 +23,7 @@ KERNELS: Mapping[str, Callable[..., Any]] = {
     "spike-and-slab-gibbs": kernels.SpikeAndSlabGibbs,
     "univariate-slice": kernels.UnivariateSlice,
     "whitened-hmc": kernels.WhitenedHMC,
+    "whitened-nuts": kernels.WhitenedNUTS,
 }
 
 DEFAULT_METHOD = methods.LeastSquares

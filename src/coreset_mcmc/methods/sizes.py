@@ -32,6 +32,15 @@ def default_rows_beside_term(num_coordinates: int) -> int:
     return min(max(DEFAULT_ROWS, 2 * num_coordinates), MOST_ROWS_BESIDE_TERM)
 
 
+MOST_ROWS_ALONE = 1_500
+"""Up to so many, rows that say everything are tried before a Gaussian term where its expansion may be of no use."""
+
+
+def rows_serve_alone(num_coordinates: int, log_concave: bool) -> bool:
+    """Whether to begin without a term: a posterior that may be curved like a ridge, and not too many parameters."""
+    return not log_concave and rows_called_for(num_coordinates) <= MOST_ROWS_ALONE
+
+
 LARGEST_SHARE = 0.2
 """Of all rows: a larger coreset is hardly cheaper than the rows themselves."""
 

@@ -1,4 +1,4 @@
-"""Draws by Hamiltonian trajectories whose step size is found by the first of them, which do not count.
+"""Draws by Hamiltonian trajectories, or by trees, whose step size is found by the first of them, which do not count.
 
 Training has shaped the trajectories (:mod:`coreset_mcmc.kernels.whitened_hmc`); what is left is one number, the step
 size, by dual averaging over all chains together (Nesterov 2009; Hoffman and Gelman 2014). Finding it in the program
@@ -15,12 +15,17 @@ import jax.numpy as jnp
 from blackjax.adaptation.step_size import dual_averaging_adaptation
 
 from coreset_mcmc.core.types import Key, pytree, static
-from coreset_mcmc.kernels.base import init_chains, step_chains
+from coreset_mcmc.kernels.base import Kernel, init_chains, step_chains
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
+from coreset_mcmc.kernels.whitened_nuts import WhitenedNUTS
 from coreset_mcmc.methods.sampling import SamplesCoreset, SamplingInfo, SamplingProblem, sampling_info
 
 NUM_TUNING = 100
 TARGET_ACCEPTANCE = 0.8
+LARGEST_STEP = 1.3
+"""Of trajectories, in standard deviations: with few parameters as many would be accepted of steps that are hardly stable
+(two is the limit, and steps are jittered), but such chains stay where they are for long.
+"""
 
 
 class TunedState(NamedTuple):
@@ -35,32 +40,41 @@ class TunedState(NamedTuple):
 @pytree
 @dataclass(frozen=True)
 class TunedSampling(SamplesCoreset):
-    """Trajectories of a quarter period under the inverse mass matrix L L'.
+    """Trajectories of a quarter period, or trees, under the inverse mass matrix L L'.
 
     Args:
         scale: L (d, d), a factor of the covariance of the flattened position.
+        acceptance_rate: what the step size is tuned for.
+        by_trees: by NUTS.
         num_tuning: how many of the first draws search for the step size.
     """
 
     scale: jax.Array
+    acceptance_rate: float | jax.Array = TARGET_ACCEPTANCE
+    by_trees: bool = static(default=False)
     num_tuning: int = static(default=NUM_TUNING)
 
     may_be_replaced = True
     takes_few_steps = True
     """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
 
+    def _kernel(self, step_size: jax.Array) -> Kernel:
+        if self.by_trees:
+            return WhitenedNUTS(self.scale, step_size)
+        return WhitenedHMC(self.scale, jnp.minimum(step_size, LARGEST_STEP))
+
     def init(self, key: Key, problem: SamplingProblem) -> TunedState:
         del key
         first = jnp.asarray(self.scale.shape[0] ** -0.25, self.scale.dtype)
-        averaging = dual_averaging_adaptation(TARGET_ACCEPTANCE)[0](first)
-        chains = init_chains(WhitenedHMC(self.scale, first), problem.initial_positions, problem.target)
+        averaging = dual_averaging_adaptation(self.acceptance_rate)[0](first)
+        chains = init_chains(self._kernel(first), problem.initial_positions, problem.target)
         return TunedState(chains, averaging, jnp.zeros((), jnp.int32), jnp.array(False))
 
     def step(self, key: Key, state: TunedState, problem: SamplingProblem) -> tuple[TunedState, SamplingInfo]:
-        _, update, final = dual_averaging_adaptation(TARGET_ACCEPTANCE)
+        _, update, final = dual_averaging_adaptation(self.acceptance_rate)
         is_tuning = state.number < self.num_tuning
         step_size = jnp.where(is_tuning, jnp.exp(state.averaging.log_step_size), final(state.averaging))
-        chains, info = step_chains(WhitenedHMC(self.scale, step_size), key, state.chains, problem.target)
+        chains, info = step_chains(self._kernel(step_size), key, state.chains, problem.target)
         rates = jnp.where(jnp.isfinite(info.acceptance_rate), info.acceptance_rate, 0.0)
         updated = update(state.averaging, jnp.mean(rates))
         averaging = jax.tree.map(lambda new, old: jnp.where(is_tuning, new, old), updated, state.averaging)

@@ -22,6 +22,8 @@ from coreset_mcmc.methods.least_squares.expansion import expansion_at, weighted_
 from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
 from coreset_mcmc.methods.least_squares.rounds import is_beaten_by_none
 from coreset_mcmc.methods.least_squares.slope import LARGEST
+from coreset_mcmc.methods.sampling import SamplingProblem
+from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
@@ -314,8 +316,9 @@ def test_trees_sample_the_term_too(fitted):
         rows = {name: jnp.asarray(column) for name, column in coreset.columns.items()}
         target = CoresetTarget(rows, jnp.asarray(coreset.weights), model, jax.tree.map(jnp.asarray, coreset.term))
         starts = {"beta": jnp.asarray(fit.posterior["beta"].to_numpy()[:, -1])}
-        made = sample_by_trees(jax.random.key(0), target, starts, tune=0, draws=250, progressbar=False)
-    draws = made.history.position["beta"].reshape(-1, 12)
+        sampler, problem = TunedSampling(jnp.eye(12)), SamplingProblem(target, starts)
+        made = sample_by_trees(jax.random.key(0), sampler, problem, tune=0, draws=250, progressbar=False)
+    draws = made.history.position["beta"][sampler.num_tuning :].reshape(-1, 12)
     shift = (draws.mean(axis=0) - fit.posterior["beta"].mean(("chain", "draw"))) / draws.std(axis=0)
     assert float(np.abs(shift).max()) < 0.4
 

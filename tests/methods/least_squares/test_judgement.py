@@ -20,6 +20,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     without_nonfinite,
 )
 from coreset_mcmc.methods.least_squares.judgement import (
+    ASTRAY,
     LEAST_DAMPING,
     MAX_POOR_ROUNDS_FAR,
     MAX_POOR_ROUNDS_NEAR,
@@ -52,8 +53,8 @@ def measured(estimate: float, noise: float = 0.0) -> Measured:
     return Measured(Window(np.zeros((NUM_DRAWS, 3)), totals), noise, 0)
 
 
-def judged(before: LeastSquaresState, window: Measured, *, may_exchange: bool = False) -> Judgement:
-    return judge(before, window, tolerance=TOLERANCE, num_rounds=NUM_ROUNDS, may_exchange=may_exchange)
+def judged(before: LeastSquaresState, window: Measured, *, may_exchange: bool = False, **options) -> Judgement:
+    return judge(before, window, tolerance=TOLERANCE, num_rounds=NUM_ROUNDS, may_exchange=may_exchange, **options)
 
 
 def flags(found: Judgement) -> set[str]:
@@ -110,6 +111,15 @@ def test_a_good_estimate_or_the_last_round_ends_training():
     last = NUM_ROUNDS + NUM_SHAPING_ROUNDS - 1
     assert judged(state(round=last), measured(0.5)).is_over
     assert not judged(state(round=last - 1), measured(0.5)).is_over
+
+
+@pytest.mark.parametrize("best", [2 * ASTRAY, np.inf])
+def test_far_astray_training_gives_up_if_another_way_is_left(best):
+    far = measured(1.5 * ASTRAY)
+    assert judged(state(best_estimate=best), far, may_give_up=True).is_over
+    assert not judged(state(best_estimate=best), far).is_over
+    assert not judged(state(best_estimate=best), measured(0.9 * ASTRAY), may_give_up=True).is_over
+    assert not judged(state(best_estimate=best, round=NUM_SHAPING_ROUNDS), far, may_give_up=True).is_over
 
 
 def test_rounds_that_shape_the_kernel_judge_nothing():

@@ -29,6 +29,12 @@ any improvement counts, and six rounds may fail, which is enough for the damping
 """
 
 
+ASTRAY = 1e3
+"""An estimate in nats that two rounds have not brought down: these rows and their Gaussian term are given up where
+another way is left. On a curved ridge, as of group effects times their scale, no quadratic is of use.
+"""
+
+
 class Judgement(NamedTuple):
     """The outcome of one round."""
 
@@ -57,6 +63,7 @@ def judge(
     tolerance: Any,
     num_rounds: Any,
     may_exchange: bool,
+    may_give_up: bool = False,
     around: float = 0.0,
 ) -> Judgement:
     """Judge ``state.weights`` by a window of their draws.
@@ -67,6 +74,7 @@ def judge(
         tolerance: training ends when the estimate falls below this.
         num_rounds: most rounds that judge.
         may_exchange: whether rows can be exchanged at all.
+        may_give_up: whether another way is left where the first rounds lead far astray.
         around: the estimate with what is around the draws; NaN if rows say the same everywhere, which leaves none.
     """
     is_first, best_so_far = bool(state.is_first), float(state.best_estimate)
@@ -77,7 +85,8 @@ def judge(
     best_weights = state.weights if is_best else state.best_weights
     best_estimate = estimate if is_best and is_judged else best_so_far
     num_poor = int(state.num_poor) + 1 if is_judged and _is_poor(estimate, best_so_far) else 0
-    has_ended = best_estimate < tolerance or _is_stuck(num_poor, best_estimate)
+    is_given_up = may_give_up and int(state.round) > NUM_SHAPING_ROUNDS and not best_estimate < ASTRAY
+    has_ended = best_estimate < tolerance or _is_stuck(num_poor, best_estimate) or is_given_up
     is_over = bool(has_ended or int(state.round) + 1 >= num_rounds + NUM_SHAPING_ROUNDS)
     is_exchanging = is_best and is_judged and not is_over and bool(np.any(best_weights == 0)) and may_exchange
     return Judgement(

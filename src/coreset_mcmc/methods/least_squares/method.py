@@ -76,6 +76,7 @@ from coreset_mcmc.methods.sizes import (
     default_rows,
     default_rows_beside_term,
     rows_called_for,
+    rows_serve_alone,
     rows_to_start_from,
 )
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
@@ -195,10 +196,13 @@ class LeastSquares(MovesByKernel):
         if self.gaussian_term is not None:
             return None
         if has_term:
-            is_hopeless = coreset_size < HOPELESS * rows_called_for(dimension(position))
-            return None if is_hopeless else replace(self, gaussian_term=False)
+            return replace(self, gaussian_term=False) if self._has_another_way(position, coreset_size) else None
         is_possible = self._may_start_hot(model, position) and (self.kernel is None or self.kernel.reads_log_density)
         return replace(self, gaussian_term=True) if is_possible else None
+
+    def _has_another_way(self, position: Position, coreset_size: int) -> bool:
+        """Whether as many rows may serve without a Gaussian term, and nobody has asked for one."""
+        return self.gaussian_term is None and coreset_size >= HOPELESS * rows_called_for(dimension(position))
 
     def in_words(self, problem: Problem, coreset: SelectedRows) -> dict[str, str]:
         return {"gaussian_term": f"{'no' if coreset.term is None else 'yes'}: {self._why(problem, coreset)}"}
@@ -219,9 +223,11 @@ class LeastSquares(MovesByKernel):
         return f"{problem.coreset_size:,} rows are no fewer than {called_for}, or all there are"
 
     def default_rows(self, model: Model, position: Position) -> int:
-        if self.gaussian_term is False or not self._may_start_hot(model, position):
-            return default_rows(dimension(position))
-        return default_rows_beside_term(dimension(position))
+        num_coordinates = dimension(position)
+        may_have_term = self.gaussian_term is not False and self._may_start_hot(model, position)
+        if not may_have_term or (self.gaussian_term is None and rows_serve_alone(num_coordinates, model.log_concave)):
+            return default_rows(num_coordinates)
+        return default_rows_beside_term(num_coordinates)
 
     def fewest_rows(self, model: Model, position: Position) -> int:
         if self.gaussian_term is False or not self._may_start_hot(model, position):
@@ -333,6 +339,7 @@ class LeastSquares(MovesByKernel):
             self.tolerance,
             self.chooses_rows,
             self._mode_start(problem).widening(dimension(problem.position)),
+            self.has_term(problem) and self._has_another_way(problem.position, problem.coreset_size),
         )
 
     def phase_of(self, state: LeastSquaresState) -> int:

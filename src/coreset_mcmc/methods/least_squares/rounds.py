@@ -93,6 +93,8 @@ class Rounds:
     chooses_rows: bool
     widening: float
     """Of the draws of the first window."""
+    may_give_up: bool
+    """Whether another way is left where the first rounds lead far astray."""
 
     def drawing(self, phase: int) -> WindowDrawing:
         """How chains move in a phase."""
@@ -121,6 +123,7 @@ class Rounds:
             tolerance=self.tolerance,
             num_rounds=self.num_rounds,
             may_exchange=phase == Phase.ROUNDS and self.chooses_rows and problem.coreset_size < problem.data.size,
+            may_give_up=self.may_give_up,
             around=doubt.around,
         )
         window = without_nonfinite(measured.window)
