@@ -79,7 +79,7 @@ CATALOGUE = [
         ),
     ),
     Entry("whitened_hmc", lambda dim, factor: WhitenedHMC(_factor(dim), 0.5 * factor)),
-    Entry("whitened_nuts", lambda dim, factor: WhitenedNUTS(_factor(dim), 0.5 * factor)),
+    Entry("whitened_nuts", lambda dim, factor: WhitenedNUTS(_factor(dim), 0.4 * factor)),
     Entry("mala", lambda dim, factor: _blackjax("mala", step_size=0.2 * factor)),
     Entry("barker", lambda dim, factor: _blackjax("barker", step_size=0.7 * factor)),
     Entry(

@@ -77,7 +77,7 @@ def trajectory_draws(
     key: Key, positions: Position, target: CoresetTarget, scale: jax.Array, num_steps: int, num_discarded: int
 ) -> Draws:
     """The same by Hamiltonian trajectories, which find their step size in the steps that are thrown away."""
-    sampler, problem = TunedSampling(scale, num_discarded), SamplingProblem(target, positions)
+    sampler, problem = TunedSampling(scale, num_tuning=num_discarded), SamplingProblem(target, positions)
 
     def advance(state: TunedState, step_key: Key) -> tuple[TunedState, SamplingInfo]:
         return sampler.step(step_key, state, problem)

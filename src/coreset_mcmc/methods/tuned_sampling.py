@@ -22,10 +22,6 @@ from coreset_mcmc.methods.sampling import SamplesCoreset, SamplingInfo, Sampling
 
 NUM_TUNING = 100
 TARGET_ACCEPTANCE = 0.8
-LARGEST_STEP = 1.3
-"""Of trajectories, in standard deviations: with few parameters as many would be accepted of steps that are hardly stable
-(two is the limit, and steps are jittered), but such chains stay where they are for long.
-"""
 
 
 class TunedState(NamedTuple):
@@ -59,9 +55,7 @@ class TunedSampling(SamplesCoreset):
     """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
 
     def _kernel(self, step_size: jax.Array) -> Kernel:
-        if self.by_trees:
-            return WhitenedNUTS(self.scale, step_size)
-        return WhitenedHMC(self.scale, jnp.minimum(step_size, LARGEST_STEP))
+        return WhitenedNUTS(self.scale, step_size) if self.by_trees else WhitenedHMC(self.scale, step_size)
 
     def init(self, key: Key, problem: SamplingProblem) -> TunedState:
         del key
