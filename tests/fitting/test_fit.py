@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 
 import arviz_stats
 import jax
@@ -263,3 +264,13 @@ def test_more_parameters_get_more_rows_by_default():
     """What a quadratic in them calls for, never too many to train; two for each beside a Gaussian term."""
     assert [rows_to_start_from(count) for count in (3, 24, 40, 500)] == [100, 486, 1_290, 5_000]
     assert [default_rows_beside_term(count) for count in (3, 24, 300, 5_000)] == [500, 500, 600, 1_500]
+
+
+@pytest.mark.parametrize(("num_parameters", "rows"), [(12, 500), (43, 1_484), (44, 500)])
+def test_rows_stand_alone_where_ridges_are_likely(num_parameters, rows):
+    """Up to 43 parameters, unless the log-likelihood is known to be concave or a term is asked for."""
+    position = {"theta": np.zeros(num_parameters)}
+    model = cm.Model(lambda at: 0.0, lambda at, batch: batch, initial_position=position)
+    assert cm.LeastSquares().default_rows(model, position) == rows
+    assert cm.LeastSquares(gaussian_term=True).default_rows(model, position) == 500
+    assert cm.LeastSquares().default_rows(replace(model, log_concave=True), position) == 500
