@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from functools import partial
 
 import pytest
 
+import coreset_mcmc as cm
 from coreset_mcmc import datasets
 from tools import outputs
 
@@ -32,6 +34,10 @@ def test_the_page_has_twelve_steps_and_each_a_picture():
         assert "```text" in step or step.startswith("2. "), f"no output: {step[:40]}"
 
 
+def with_fewer_draws(fit, *arguments, **options):
+    return fit(*arguments, **{"progressbar": False, **options, "draws": 400, "tune": 200})
+
+
 @pytest.mark.full
 def test_the_notebook_runs(monkeypatch, single_precision):
     """Its cells in their order, on every twentieth flight; what is good on the page is good, and what is not is not."""
@@ -40,6 +46,8 @@ def test_the_notebook_runs(monkeypatch, single_precision):
     matplotlib.use("agg")
     every_flight = datasets.flights_with_weather
     monkeypatch.setattr(datasets, "flights_with_weather", lambda: every_flight().iloc[::EVERY].reset_index(drop=True))
+    monkeypatch.setattr(cm, "fit", partial(with_fewer_draws, cm.fit))
+    monkeypatch.setattr(cm.Fit, "trust", lambda fit, **options: cm.trust(fit, draws=100, sensitivity=False))
     cells = json.loads(outputs.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     names: dict[str, object] = {}
     with warnings.catch_warnings():

@@ -7,6 +7,8 @@ import pytest
 LONGEST = (
     "tests/docs/test_code_blocks.py",
     "tests/commands/test_fit_command.py",
+    "tests/docs/test_tutorial.py",
+    "tests/docs/test_code_blocks_of_sections.py",
     "tests/methods/test_method_contract.py",
     "tests/commands/test_large_tables.py",
     "tests/interop/test_numpyro.py",

@@ -59,3 +59,17 @@ def test_numbers_are_kept():
 def test_a_long_one_is_cut_as_pandas_does():
     table = SummaryTable(pd.DataFrame({"mean": np.arange(500.0), "sd": 1.0}))
     assert len(repr(table).splitlines()) < 100
+
+
+def test_columns_that_do_not_fit_are_named():
+    """A terminal of eighty columns shows means, intervals, ESS and R-hat, and no dots in their place."""
+    values = {"mean": [0.123456], "sd": [0.0123], "eti89_lb": [0.1], "eti89_ub": [0.14], "ess_bulk": [5443.0]}
+    values |= {"ess_tail": [3282.0], "r_hat": [1.0], "mcse_mean": [0.00043], "mcse_sd": [0.0003]}
+    table = SummaryTable(pd.DataFrame(values, index=["device[phone]"]))
+    with pd.option_context("display.width", 80):
+        shown = repr(table)
+    assert "..." not in shown
+    assert "r_hat" in shown
+    assert shown.endswith("[not shown: mcse_mean, mcse_sd]")
+    with pd.option_context("display.width", 120):
+        assert "mcse_sd" in repr(table).splitlines()[0]

@@ -34,10 +34,17 @@ class SummaryTable(pd.DataFrame):
         return pd.DataFrame(columns, index=self.index)
 
     def __repr__(self) -> str:
-        whole: str = self.in_text().to_string()
+        """All columns if they fit on a line; otherwise those about Monte Carlo error are named instead of shown."""
         width = pd.get_option("display.width") or 80
-        is_small = len(self) <= (pd.get_option("display.max_rows") or len(self))
-        return whole if is_small and max(map(len, whole.splitlines()), default=0) <= width else repr(self.in_text())
+        text = self.in_text()
+        if len(self) > (pd.get_option("display.max_rows") or len(self)):
+            return repr(text)
+        errors = [name for name in text if str(name).startswith("mcse")]
+        for left_out in ([], errors, [*errors, *(name for name in text if name == "ess_tail")]):
+            shown: str = text.drop(columns=left_out).to_string()
+            if max(map(len, shown.splitlines()), default=0) <= width:
+                return shown + (f"\n[not shown: {', '.join(left_out)}]" if left_out else "")
+        return repr(text)
 
     def to_string(self, *arguments: Any, **options: Any) -> Any:
         return self.in_text().to_string(*arguments, **options)
