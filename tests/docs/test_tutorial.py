@@ -13,7 +13,7 @@ import coreset_mcmc as cm
 from coreset_mcmc import datasets
 from tools import outputs
 
-EVERY = 20
+EVERY = 60
 """One flight in so many: seconds instead of minutes."""
 
 
@@ -44,7 +44,7 @@ def with_fewer_draws(fit, *arguments, **options):
 
 @pytest.mark.full
 def test_the_notebook_runs(monkeypatch, single_precision):
-    """Its cells in their order, on every twentieth flight; what is good on the page is good, and what is not is not."""
+    """Its cells in their order, on few flights; what is good on the page is good, and what is not is not."""
     import matplotlib
 
     matplotlib.use("agg")
