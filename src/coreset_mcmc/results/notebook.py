@@ -36,7 +36,8 @@ def fit_display(fit: Fit) -> str:
         facts.append(("estimated KL", f"{fit.kl_estimate:.3g} nats from the posterior of all rows"))
         words = ["KL", *words]
     summary = SummaryTable(fit.summary()).in_text()
-    shown = summary[[name for name in summary if not name.startswith("mcse")]].head(MOST_PARAMETERS).to_html(border=0)
+    kept = [name for name in summary if not str(name).startswith("mcse")]
+    shown = summary[kept].head(MOST_PARAMETERS).to_html(border=0)
     more = len(summary) - MOST_PARAMETERS
     rest = paragraph(f"and {more:,} more parameters: fit.summary()") if more > 0 else ""
     advice = paragraph("Whether to use it: fit.trust().")

@@ -39,8 +39,9 @@ class SummaryTable(pd.DataFrame):
         text = self.in_text()
         if len(self) > (pd.get_option("display.max_rows") or len(self)):
             return repr(text)
-        errors = [name for name in text if str(name).startswith("mcse")]
-        for left_out in ([], errors, [*errors, *(name for name in text if name == "ess_tail")]):
+        names = [str(name) for name in text]
+        errors = [name for name in names if name.startswith("mcse")]
+        for left_out in ([], errors, [*errors, *(name for name in names if name == "ess_tail")]):
             shown: str = text.drop(columns=left_out).to_string()
             if max(map(len, shown.splitlines()), default=0) <= width:
                 return shown + (f"\n[not shown: {', '.join(left_out)}]" if left_out else "")
