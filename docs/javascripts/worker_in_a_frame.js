@@ -10,11 +10,11 @@ if (location.protocol === "file:") {
       frame.hidden = true;
       document.body.appendChild(frame);
       this.inside = frame.contentWindow;
-      this.inside.postMessage = data => {
+      this.inside.postMessage = data => setTimeout(() => {
         const event = new MessageEvent("message", { data });
         this.dispatchEvent(event);
         if (this.onmessage) this.onmessage(event);
-      };
+      });
       const script = frame.contentDocument.createElement("script");
       script.src = address;
       script.onload = () => {
@@ -27,7 +27,7 @@ if (location.protocol === "file:") {
 
     postMessage(data) {
       if (this.waiting) this.waiting.push(data);
-      else this.inside.dispatchEvent(new MessageEvent("message", { data }));
+      else setTimeout(() => this.inside.dispatchEvent(new MessageEvent("message", { data })));
     }
 
     terminate() {
