@@ -40,6 +40,7 @@ def test_a_verdict_has_its_colour(level):
     assert "k-hat: tail of the corrections" in shown
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_fit_shows_parameters_and_where_to_go(small_fit):
     shown = small_fit._repr_html_()
     assert f"{small_fit.coreset.size:,} of {small_fit.coreset.num_rows:,} rows" in shown
