@@ -143,13 +143,13 @@ class Exchanged(NamedTuple):
 def candidates_for(state: LeastSquaresState, problem: Problem) -> Resident:
     """Rows that may come in: beside a Gaussian term those with large remainders, if a sample of them is known.
 
-    Else some of those that are in memory: correlations with many draws are dear.
+    Of many only some: correlations with many draws are dear.
     """
     resident = problem.passes.resident
     if known_expansion(state) is None:
         return resident
     if state.taylor is not None:
-        return Resident(np.asarray(state.taylor.indices), state.taylor.rows)
+        resident = Resident(np.asarray(state.taylor.indices), state.taylor.rows)
     count = len(resident.indices)
     places = np.linspace(0, count - 1, min(count, MOST_CANDIDATES)).astype(np.int64)
     return Resident(resident.indices[places], jax.tree.map(lambda leaf: np.asarray(leaf)[places], resident.rows))

@@ -55,6 +55,7 @@ from coreset_mcmc.methods.contract import Trained, discrete_parts
 from coreset_mcmc.methods.draws import require_equal_shares
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.least_squares.ahead import programs_ahead
+from coreset_mcmc.methods.least_squares.amounts import draws_wanted, sample_wanted
 from coreset_mcmc.methods.least_squares.conditional import conditional_step, pilot_step
 from coreset_mcmc.methods.least_squares.drawing import kernel_or_slices
 from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
@@ -92,9 +93,6 @@ HOPELESS = 1 / 3
 without a Gaussian term: with 20 rows the paper's Poisson data ended at 240 nats.
 """
 
-FEWEST_DRAWS, MOST_DRAWS = 400, 800
-"""In a window, unless the user says how many."""
-
 
 @pytree
 @dataclass(frozen=True)
@@ -107,7 +105,8 @@ class LeastSquares(MovesByKernel):
         kernel: moves each chain. ``None`` is Hamiltonian trajectories from a hot start on, and otherwise a hit-and-run
             slice kernel, which moves whole numbers by steps; all are shaped by the windows themselves.
         num_draws: J, draws in a window, over all chains. ``None`` is 400, or with many parameters as many as a
-            quadratic in them has coefficients or the coreset has rows, whichever is less, up to 800.
+            quadratic in them has coefficients or the coreset has rows, whichever is less, up to 800. Beside a Gaussian
+            term 800, or with many rows or parameters up to 2 400.
         num_chains: chains among which they are divided.
         num_rounds: most rounds, besides the search for the mode.
         tolerance: stop when the estimated KL falls below this.
@@ -115,7 +114,8 @@ class LeastSquares(MovesByKernel):
         discard: share of each chain's steps in a round that is thrown away, because the weights have just moved.
         max_newton_steps: after so many without a mode, go on without.
         subsample_size: rows behind control variates, which a hot start with four times as many rows or more uses
-            instead of all of them where their error allows; ``None`` for all rows always.
+            instead of all of them where their error allows; ``None`` for all rows always. Beside a Gaussian term with
+            200 parameters or more there are four times as many.
         gaussian_term: whether a Gaussian term carries the gradient and the Hessian of all rows, which the search for
             the mode finds, so that the rows of the coreset explain only what these leave. ``None`` is "where few rows
             stand against many parameters, and a mode is found". It needs a hot start.
@@ -168,11 +168,8 @@ class LeastSquares(MovesByKernel):
         """J: enough equations for what they have to tell."""
         if self.num_draws is not None:
             return self.num_draws
-        if self.has_term(problem):
-            return self.num_chains * math.ceil(MOST_DRAWS / self.num_chains)
-        num_coordinates = dimension(problem.position)
-        wanted = min(num_coordinates * (num_coordinates + 3) // 2, problem.coreset_size)
-        return self.num_chains * math.ceil(min(max(wanted, FEWEST_DRAWS), MOST_DRAWS) / self.num_chains)
+        wanted = draws_wanted(dimension(problem.position), problem.coreset_size, has_term=self.has_term(problem))
+        return self.num_chains * math.ceil(wanted / self.num_chains)
 
     def check(self, problem: Problem) -> None:
         require(
@@ -390,6 +387,6 @@ class LeastSquares(MovesByKernel):
         return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset, Law.CORESET)
 
     def _mode_start(self, problem: Problem) -> ModeStart:
-        return ModeStart(
-            self.num_chains, self.max_newton_steps, self.subsample_size, self.chooses_rows, self.has_term(problem)
-        )
+        has_term = self.has_term(problem)
+        size = sample_wanted(self.subsample_size, dimension(problem.position), has_term=has_term)
+        return ModeStart(self.num_chains, self.max_newton_steps, size, self.chooses_rows, has_term)
