@@ -88,7 +88,7 @@ INFINITE = np.stack([TEN, np.where(TEN == 4, -np.inf, TEN)], axis=1)
         ({"x": np.array([1, "a"], dtype=object)}, r"data\['x'\]: got dtype object; expected real numbers or booleans"),
         ({"x": np.array(["a", "b"])}, r"data\['x'\]: got dtype <U1"),
         ({"x": np.array([1.0 + 2.0j])}, r"data\['x'\]: got dtype complex128"),
-        ({"x": TEN, "y": TEN[:9]}, r"leading axes \{\"data\['x'\]\": 10, \"data\['y'\]\": 9\}.*transpose or trim"),
+        ({"x": TEN, "y": TEN[:9]}, r"leading axes \{\"data\['x'\]\": 10, \"data\['y'\]\": 9\}.*trim the odd one"),
         ({"x": np.empty((0, 2))}, "data: got 0 rows; expected at least one row.*filter"),
         ({"x": np.empty(0)}, "data: got 0 rows"),
         (pd.DataFrame({"a": []}), "data: got 0 rows"),

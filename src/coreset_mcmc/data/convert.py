@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -17,6 +17,9 @@ from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.finite import check_in_memory
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.source import ArraySource, Source
+
+MANY_COLUMNS = 10
+"""Times as many columns as rows look as if they were the rows."""
 
 
 def to_batch(data: Any) -> Batch:
@@ -80,16 +83,9 @@ def _checked(data: Any, infinite: bool = False) -> Batch:
     )
     for path, leaf in leaves:
         _check_leaf(f"data{jax.tree_util.keystr(path)}", leaf)
-    sizes = {f"data{jax.tree_util.keystr(path)}": leaf.shape[0] for path, leaf in leaves}
+    check_row_axis(batch)
     require(
-        len(set(sizes.values())) == 1,
-        "data",
-        got=f"leading axes {sizes}",
-        expected="the same number of rows in every array",
-        fix="Rows run along the first axis of each array; transpose or trim the odd one.",
-    )
-    require(
-        next(iter(sizes.values())) > 0,
+        leaves[0][1].shape[0] > 0,
         "data",
         got="0 rows",
         expected="at least one row",
@@ -97,6 +93,38 @@ def _checked(data: Any, infinite: bool = False) -> Batch:
     )
     check_in_memory(ArraySource(batch), infinite)
     return batch
+
+
+def check_row_axis(batch: Batch) -> None:
+    """Every array has the same number of rows, along its first axis."""
+    leaves = jax.tree_util.tree_leaves_with_path(batch)
+    shapes = {f"data{jax.tree_util.keystr(path)}": np.shape(leaf) for path, leaf in leaves}
+    lengths = Counter(shape[0] for shape in shapes.values() if shape)
+    count = max(lengths, key=lambda length: (lengths[length], length))
+    turned = {name: shape.index(count) for name, shape in shapes.items() if shape[0] != count and count in shape}
+    require(
+        len(lengths) == 1,
+        "data",
+        got=f"leading axes { {name: shape[0] for name, shape in shapes.items()} }",
+        expected="the same number of rows in every array",
+        fix="Rows run along the first axis of each array; trim the odd one."
+        if not turned
+        else f"Rows run along the first axis of each array, and {', '.join(turned)} has {count} along another one: "
+        f"pass numpy.moveaxis(array, {next(iter(turned.values()))}, 0), and turn it back at the beginning of the model "
+        "if the model needs it the other way round.",
+    )
+
+
+def wide_arrays(shapes: Mapping[str, tuple[int, ...]], num_rows: int) -> str:
+    """A word about arrays that have so many more columns than rows that their rows may run along another axis."""
+    wide = {name: shape for name, shape in shapes.items() if max(shape[1:], default=0) >= MANY_COLUMNS * num_rows}
+    if not wide:
+        return ""
+    name, shape = next(iter(wide.items()))
+    return (
+        f"Rows run along the first axis, so that {name} of shape {shape} has {num_rows} rows. If its rows run along "
+        "another axis, pass it transposed, and turn it back at the beginning of the model if need be. "
+    )
 
 
 def _check_leaf(name: str, leaf: np.ndarray) -> None:

@@ -21,8 +21,15 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.interop.infinite import with_finite_slopes
+from coreset_mcmc.interop.pymc.imputed import WithoutImputed, without_imputed
 from coreset_mcmc.interop.pymc.jax_functions import to_jax
-from coreset_mcmc.interop.pymc.refusals import advice_on_sizes, check_kind, check_no_row_latents, names_of
+from coreset_mcmc.interop.pymc.refusals import (
+    advice_on_sizes,
+    check_is_continuous,
+    check_kind,
+    check_no_row_latents,
+    names_of,
+)
 from coreset_mcmc.interop.pymc.row_graph import RowGraph
 from coreset_mcmc.interop.pymc.row_sources import Variable, row_sources, value_held
 from coreset_mcmc.interop.pymc.terms import Terms, shapes_of_free_variables, terms_of
@@ -39,15 +46,26 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
             a later ``pm.set_data`` has no effect.
         rows: names of the observed variables, or of potentials, whose first axis counts rows. Everything else is then
             part of the prior, with its data as they are. By default all observed variables, which must agree on the
-            number of rows, and potentials that keep an axis of rows.
+            number of rows, and potentials that keep an axis of rows. Terms of different lengths that do not index
+            common rows are rows of their own, one after the other.
         name: how the model is called in messages and files.
 
-    The posterior shows the free variables and the deterministics that do not depend on data of the rows.
+    Rows whose responses are missing are left out. A term may be about some of the rows, by an index such as
+    ``mu[~censored]``. The posterior shows the free variables and the deterministics that do not depend on data of the
+    rows.
     """
+    return converted(model, rows, name)[0]
+
+
+def converted(model: Any, rows: str | Sequence[str] | None, name: str | None) -> tuple[Model, RowGraph]:
+    """The model, and what it does with its rows."""
     check_kind(model)
+    model = without_imputed(model)
+    check_is_continuous(model)
     terms = terms_of(model, [rows] if isinstance(rows, str) else rows)
     shapes = shapes_of_free_variables(model)
-    check_no_row_latents(shapes, terms.size)
+    for length in sorted(terms.lengths):
+        check_no_row_latents(shapes, length)
     graph = RowGraph.of(model, terms)
     position = {key: np.asarray(value) for key, value in model.initial_point(0).items()}
     order = [value.name for value in model.value_vars]
@@ -64,7 +82,7 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
     )
     dims = {key: tuple(value) for key, value in model.named_vars_to_dims.items() if key in shown and None not in value}
     used = {dim for value in dims.values() for dim in value}
-    return Model(
+    result = Model(
         log_prior,
         log_likelihood,
         position,
@@ -80,6 +98,7 @@ def from_pymc(model: Any, *, rows: str | Sequence[str] | None = None, name: str 
         identity=_identity(model, graph),
         name=name or model.name or "pymc",
     )
+    return result, graph
 
 
 def _prior_graph(model: Any, terms: Terms) -> Variable:
@@ -101,7 +120,8 @@ def _constrain(
     """Parameters on their own scale and deterministics, as far as they do not depend on the rows."""
     known = dict(zip(names_of(model.unobserved_RVs), model.replace_rvs_by_values(model.unobserved_RVs), strict=True))
     derived = set(names_of(model.deterministics))
-    names = [name for name in known if name not in derived or not row_sources([known[name]], graph.terms.size)]
+    of_rows = {name for name in derived if any(row_sources([known[name]], length) for length in graph.terms.lengths)}
+    names = [name for name in known if name not in of_rows]
     function = to_jax(model.value_vars, [known[name] for name in names])
 
     def constrain(position: Position) -> dict[str, jax.Array]:
@@ -111,6 +131,8 @@ def _constrain(
 
 
 def _unconstrain(model: Any) -> Callable[[Mapping[str, Any], Position], Position]:
+    whole = model.whole if isinstance(model, WithoutImputed) else model
+
     def unconstrain(values: Mapping[str, Any], position: Position) -> Position:
         from pymc.initial_point import make_initial_point_fn
 
@@ -124,7 +146,7 @@ def _unconstrain(model: Any) -> Callable[[Mapping[str, Any], Position], Position
             fix="Give values of free variables on their own scale.",
         )
         point = make_initial_point_fn(
-            model=model, overrides={key: np.asarray(value) for key, value in values.items() if key in free}
+            model=whole, overrides={key: np.asarray(value) for key, value in values.items() if key in free}
         )(0)
         given = {key: np.asarray(value) for key, value in values.items() if key not in free}
         return {key: given.get(key, np.asarray(point[key])) for key in position}

@@ -33,7 +33,7 @@ def with_all_rows(outputs: Sequence[Variable]) -> list[Variable]:
         return list(outputs)
     num_rows = next(iter(batches.values())).shape[0]
     sizes = {int(item.type.shape[0]) for item in batches if item.type.shape[0] is not None}
-    return rebuilt(outputs, {**batches, **_lengths_as(num_rows, outputs, sizes)})
+    return rebuilt(outputs, {**batches, **lengths_as(num_rows, outputs, sizes)})
 
 
 def over_rows(
@@ -61,7 +61,7 @@ def over_rows(
     if not inputs:
         return {}, list(outputs)
     num_rows = next(iter(inputs.values())).shape[0]
-    replacements |= dict.fromkeys(lengths, num_rows) | _lengths_as(num_rows, outputs, {size})
+    replacements |= dict.fromkeys(lengths, num_rows) | lengths_as(num_rows, outputs, {size})
     return inputs, with_checks_of_rows(rebuilt(outputs, replacements), list(inputs.values()))
 
 
@@ -134,7 +134,7 @@ def _conjuncts(condition: Variable) -> list[Variable]:
     return [part for item in node.inputs for part in _conjuncts(item)]
 
 
-def _lengths_as(num_rows: Variable, outputs: Sequence[Variable], sizes: set[int]) -> dict[Variable, Variable]:
+def lengths_as(num_rows: Variable, outputs: Sequence[Variable], sizes: set[int]) -> dict[Variable, Variable]:
     """What to replace so that constant lengths of axes and sizes of draws among ``sizes`` become ``num_rows``."""
     import pytensor.tensor as pt
     from pytensor.graph.basic import Constant

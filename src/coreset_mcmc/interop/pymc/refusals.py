@@ -6,8 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.data.convert import wide_arrays
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.pymc.row_sources import Variable
+
+MOST_FEW = 20
+"""Rows of which nobody makes a coreset."""
 
 
 def names_of(variables: Iterable[Variable]) -> list[str]:
@@ -16,7 +20,7 @@ def names_of(variables: Iterable[Variable]) -> list[str]:
 
 
 def check_kind(model: Any) -> None:
-    """A PyMC model of continuous variables without gaps in its data."""
+    """A PyMC model."""
     require_library("pymc", "from_pymc")
     import pymc
 
@@ -27,6 +31,10 @@ def check_kind(model: Any) -> None:
         expected="a pymc.Model",
         fix="Pass the object of `with pm.Model() as model:`; a Bambi model goes through cm.from_bambi.",
     )
+
+
+def check_is_continuous(model: Any) -> None:
+    """No free variable that is discrete."""
     discrete = names_of(model.rvs_to_values[rv] for rv in model.free_RVs if not _is_continuous(rv))
     require(
         not discrete,
@@ -35,15 +43,6 @@ def check_kind(model: Any) -> None:
         expected="continuous free variables",
         fix="Sum them out: pm.Mixture or pm.NormalMixture for cluster labels, pymc_extras.marginalize for others; or "
         "write log_prior and log_likelihood yourself as a cm.Model, whose positions may be discrete.",
-    )
-    imputed = [rv.name for rv in model.free_RVs if rv.name.endswith("_unobserved")]
-    require(
-        not imputed,
-        "PyMC model",
-        got=f"missing values in the observed data, which PyMC imputes by one latent each ({', '.join(imputed)})",
-        expected="observed values without gaps",
-        fix="Drop the rows with missing values before building the model; given the parameters they carry no "
-        "information on them.",
     )
 
 
@@ -104,10 +103,10 @@ def check_named_rows(lengths: Mapping[str, int | None], known: Sequence[str]) ->
         fix="Pass those whose first axis counts rows.",
     )
     require(
-        len(set(lengths.values())) == 1 and None not in lengths.values(),
+        None not in lengths.values(),
         "rows",
         got=f"lengths {dict(lengths)}",
-        expected="one common length of the first axis",
+        expected="a first axis that counts rows",
         fix="A potential must not be summed over the rows. Name fewer variables; the others become prior terms.",
     )
 
@@ -128,7 +127,21 @@ def check_lengths(long: Mapping[str, int], potentials: Mapping[str, int | None],
         got=f"observed lengths {dict(long or potentials)}",
         expected="one number of rows",
         fix=f"Which of them are the rows? Pass their names, e.g. cm.from_pymc(model, rows={longest!r}); the others "
-        "become prior terms, evaluated in full at every step.",
+        "become prior terms, evaluated in full at every step. If all are, as the parts of a table that was split by a "
+        f"mask, name them all, rows={list(long or potentials)}: each part then has rows of its own.",
+    )
+
+
+def check_row_axis(shapes: Mapping[str, tuple[int | None, ...]], size: int) -> None:
+    """Few rows of very many columns are rows along the second axis."""
+    known = {f"observed {name!r}": tuple(length or 0 for length in shape) for name, shape in shapes.items()}
+    advice = wide_arrays(known, size) if size < MOST_FEW else ""
+    require(
+        not advice,
+        "PyMC model",
+        got=f"{size} rows",
+        expected="rows along the first axis of the observed values",
+        fix=f"{advice}With so few rows sample the model itself.",
     )
 
 
