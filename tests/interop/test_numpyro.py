@@ -230,13 +230,6 @@ def discrete_latent(x, y):
     numpyro.sample("obs", dist.Normal(slope() * x + k, 1), obs=y)
 
 
-def labels_of_rows(x, y):
-    b = slope()
-    with numpyro.plate("data", x.shape[0]):
-        k = numpyro.sample("k", dist.Bernoulli(0.5), infer={"enumerate": "parallel"})
-        numpyro.sample("obs", dist.Normal(b * x + k, 1), obs=y)
-
-
 def parameter(x, y):
     numpyro.sample("obs", dist.Normal(numpyro.param("b", 0.0) * x, 1), obs=y)
 
@@ -288,8 +281,7 @@ def imputed(x, y):
         (rows_as_event, r"observed site 'obs': got one log-probability.*to_event"),
         (prior_from_data, r"changes with the rows \(site 'b'\).*static="),
         (summed_factor, r"changes with the rows \(site 'sum'\).*one value per row"),
-        (discrete_latent, r"discrete latent variable.*Sum it out"),
-        (labels_of_rows, r"latent site 'k'.*MixtureSameFamily"),
+        (discrete_latent, r"discrete latent variable that all rows share.*draw it in the plate of rows"),
         (parameter, r"param site 'b'.*numpyro\.sample"),
         (response_left_out, r"latent site 'obs'.*If it is the response, pass its values"),
         (counts_groups, r"values of the data as Python numbers.*static="),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,10 +15,12 @@ import numpy as np
 
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.types import Batch
+from coreset_mcmc.data.convert import check_row_axis
 from coreset_mcmc.interop.infinite import with_finite_slopes
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.numpyro.arguments import arguments_of, innermost
 from coreset_mcmc.interop.numpyro.bound import BoundModel
+from coreset_mcmc.interop.numpyro.masked_rows import MaskedModel, is_about_values, masked_model
 from coreset_mcmc.interop.numpyro.running import Source
 from coreset_mcmc.interop.numpyro.structure import Structure, look_at_rows
 from coreset_mcmc.interop.numpyro.trial import try_out
@@ -113,15 +116,22 @@ class _Adapter:
 
     def _looked_at(self, source: Source, rows: Batch) -> tuple[Source, Structure]:
         """What the model does with its rows; a static argument that is their number follows them if it has to."""
+        look = partial(look_at_rows, plate=self.plate, factors=self.factors, may_be_empty=bool(source.masks))
         try:
-            return source, look_at_rows(source, rows, self.plate, self.factors)
+            return source, look(source, rows)
         except InputError:
             count = num_rows_of(rows)
             sizes = tuple(name for name, value in self.static.items() if type(value) is int and value == count)
             if not sizes:
                 raise
         following = replace(source, sizes=sizes)
-        return following, look_at_rows(following, rows, self.plate, self.factors)
+        return following, look(following, rows)
+
+    def _tried(self, source: Source, rows: Batch) -> BoundModel:
+        """The model with its rows, tried out on some of them."""
+        source, structure = self._looked_at(source, rows)
+        found = BoundModel(source, structure, first_rows(some_rows(rows), NUM_TEMPLATE_ROWS))
+        return replace(found, deterministics=try_out(found, rows))
 
     def bind(self, batch: Batch) -> Model:
         require(
@@ -132,10 +142,15 @@ class _Adapter:
             fix='Pass {"x": x, "y": y} for a model with the arguments x and y.',
         )
         rows = jax.tree.map(np.asarray, dict(batch))
+        check_row_axis(rows)
         source = Source(self.function, self.static, arguments_of(self.function, rows, self.static))
-        source, structure = self._looked_at(source, rows)
-        found = BoundModel(source, structure, first_rows(some_rows(rows), NUM_TEMPLATE_ROWS))
-        found = replace(found, deterministics=try_out(found, rows))
+        found: BoundModel | MaskedModel
+        try:
+            found = self._tried(source, rows)
+        except InputError as refused:
+            if not is_about_values(refused):
+                raise
+            found = masked_model(lambda masked: self._tried(masked, rows), source, rows, refused)
         return Model(
             found.log_prior,
             with_finite_slopes(found.log_likelihood, found.initial_position(jax.random.key(0)), rows),
@@ -144,7 +159,7 @@ class _Adapter:
             unconstrain=found.unconstrain,
             predictive=found.predictive,
             observed=found.observed,
-            dims={**structure.dims, **self.dims},
+            dims={**found.dims, **self.dims},
             coords=self.coords,
             data=batch,
             infinite=True,

@@ -2,12 +2,12 @@
 
 Every site of the unconstrained model has a log-probability. Those of observed sites and factors with a value for each
 row are the likelihood; priors, Jacobians of the transforms, and factors and observations that belong to no row are the
-prior. The scale N / B of a plate that subsamples rows is undone.
+prior. The scale N / B of a plate that subsamples rows is undone. Discrete latents of single rows are summed out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
+from coreset_mcmc.interop.numpyro.labels import combinations_of, with_labels
 from coreset_mcmc.interop.numpyro.running import (
     Source,
     drawn,
@@ -42,10 +43,23 @@ class BoundModel:
     template: Mapping[str, Any]
     deterministics: tuple[str, ...] = ()
 
-    def trace(self, position: Position, batch: Batch) -> dict[str, Any]:
-        """What the model does on a batch with the latents at a position."""
-        latents = unconstrained(position)
-        return run_model(self.source, batch, plate=self.structure.plate, key=jax.random.key(0), latents=latents)
+    @property
+    def dims(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the dimensions of parameters and deterministics."""
+        return self.structure.dims
+
+    def trace(
+        self, position: Position, batch: Batch, inner: Callable[[Any], Any] = lambda model: model
+    ) -> dict[str, Any]:
+        """What the model does on a batch with the latents at a position, and perhaps a handler inside."""
+        return run_model(
+            self.source,
+            batch,
+            plate=self.structure.plate,
+            key=jax.random.key(0),
+            latents=unconstrained(position),
+            inner=inner,
+        )
 
     def log_prior(self, position: Position) -> jax.Array:
         return self.log_prior_given(position, self.template)
@@ -61,7 +75,22 @@ class BoundModel:
         return sum(terms, start=jnp.zeros(()))
 
     def log_likelihood(self, position: Position, batch: Batch) -> jax.Array:
-        trace = self.trace(position, batch)
+        labels = self.structure.labels
+        if not labels:
+            return self._row_terms(position, batch)
+
+        def at_values(values: jax.Array) -> jax.Array:
+            return self._row_terms(position, batch, with_labels(tuple(labels), values))
+
+        each = jax.vmap(at_values)(combinations_of(labels))
+        total: jax.Array = jax.nn.logsumexp(each, axis=0)
+        return total
+
+    def _row_terms(
+        self, position: Position, batch: Batch, inner: Callable[[Any], Any] = lambda model: model
+    ) -> jax.Array:
+        """Log-probabilities of all sites of each row."""
+        trace = self.trace(position, batch, inner)
         scale = self._plate_scale(trace)
         total = jnp.zeros(num_rows_of(batch))
         for name, axis in self.structure.row_sites.items():

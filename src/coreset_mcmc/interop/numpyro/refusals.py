@@ -15,19 +15,33 @@ LOCAL_LATENTS = (
     "Integrate it out (e.g. dist.MixtureSameFamily for labels, dist.GammaPoisson or dist.StudentT for scales), or "
     "share it between rows by groups with a plate over groups and an index column."
 )
+USES_VALUES = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
+"""What JAX raises where values of the data decide about shapes or branches."""
+MASKED = (
+    "It picks rows by their values, as in mu[~censored], so how many there are is not known before. Columns with two "
+    "values may do that, outside of plates, and nothing else. Give every row a value instead: "
+    "handlers.mask(mask=~censored) around the observed site, and for the others numpyro.factor('censored', "
+    "jnp.where(censored, log_survival, 0.0))."
+)
 
 
 def refuse_failure(seen: Sites, batch: Mapping[str, Any]) -> None:
     """A model that does not run on the data."""
     if seen.error is None:
         return
-    uses_values = isinstance(seen.error, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError)
+    uses_values = isinstance(seen.error, USES_VALUES)
     raise InputError(
         "NumPyro model",
         got=f"{seen.failure}, with data of the shapes {_shapes(batch)}",
         expected="a model that runs on the data",
         fix=(
-            "It uses values of the data as Python numbers (int, len(numpy.unique(...)), if). Compute such numbers "
+            MASKED
+            if isinstance(seen.error, jax.errors.NonConcreteBooleanIndexError)
+            else "It uses values of the data as Python numbers (int, len(numpy.unique(...)), if). Compute such numbers "
             'beforehand and pass them with from_numpyro(..., static={"num_groups": 50}).'
             if uses_values
             else "Keys of the data are arguments of the model, which must have the shapes that it expects; other "
@@ -131,6 +145,8 @@ def _refuse_other_sites(whole: Sites, few: Sites) -> None:
 
 def _refuse_latent(name: str, seen: list[Site], counts: list[int]) -> None:
     shapes = [site.value_shape for site in seen]
+    if seen[0].num_values and row_axis(name, [site.log_prob_shape for site in seen], counts) is not None:
+        return  # a label of each row, which is summed out
     if len(set(shapes)) > 1:
         follows = any(shape and count in shape for shape, count in zip(shapes, counts, strict=True))
         raise InputError(
@@ -146,10 +162,10 @@ def _refuse_latent(name: str, seen: list[Site], counts: list[int]) -> None:
     if seen[0].is_discrete:
         raise InputError(
             f"latent site {name!r}",
-            got="a discrete latent variable",
-            expected="continuous parameters",
-            fix="Sum it out (e.g. dist.MixtureSameFamily, or jax.scipy.special.logsumexp in a factor), or write a "
-            "cm.Model with an integer part and a kernel that moves it.",
+            got="a discrete latent variable that all rows share: summed out, it would make rows depend on each other",
+            expected="continuous parameters, and discrete latents of single rows (those are summed out)",
+            fix="If each row has one, draw it in the plate of rows. Otherwise write a cm.Model with an integer part "
+            "and a kernel that moves it, or fit the model once for each of its values and compare.",
         )
     sizes = {size for _, _, size in seen[0].frames}
     require(
@@ -184,7 +200,7 @@ def check_factors(few: Sites, row_sites: Mapping[str, int], factors: Mapping[str
         )
 
 
-def check_observed(runs: list[Sites], row_sites: Mapping[str, int], counts: list[int]) -> None:
+def check_observed(runs: list[Sites], row_sites: Mapping[str, int], counts: list[int], *, may_be_empty: bool) -> None:
     """A site in the plate of rows, or one whose value has a row axis, must have a log-probability for each row."""
     for name, site in runs[-1].sites.items():
         if site.kind != "sample" or not site.is_observed or name in row_sites:
@@ -213,7 +229,7 @@ def check_observed(runs: list[Sites], row_sites: Mapping[str, int], counts: list
         "columns of their own, or make one row of each independent series.",
     )
     require(
-        bool(row_sites),
+        bool(row_sites) or may_be_empty,
         "NumPyro model",
         got="no observed site with a value for each row",
         expected="at least one",

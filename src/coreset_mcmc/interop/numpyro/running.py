@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.models.rows import num_rows_of
@@ -25,10 +26,14 @@ class Source:
     """Names of all arguments that the function takes by keyword; empty if it takes any."""
     sizes: tuple[str, ...] = ()
     """Those of the static arguments that are the number of rows, whatever that is."""
+    masks: tuple[tuple[str, Any], ...] = ()
+    """Columns that have the same known value in all rows of a batch, and that value."""
 
     def keywords(self, batch: Mapping[str, Any]) -> dict[str, Any]:
+        count = num_rows_of(batch)
         absent = {name: None for name in self.arguments if name not in batch and name not in self.static}
-        return {**absent, **self.static, **dict.fromkeys(self.sizes, num_rows_of(batch)), **batch}
+        known = {name: np.full(count, value) for name, value in self.masks}
+        return {**absent, **self.static, **dict.fromkeys(self.sizes, count), **batch, **known}
 
 
 def safe(name: str) -> str:
@@ -107,7 +112,7 @@ def unconstrained(position: Position) -> Callable[[Any], Any]:
             return None
         support = site["fn"].support
         transform = biject_to(support)
-        given = position[safe(site["name"])]
+        given = jnp.asarray(position[safe(site["name"])])
         base = getattr(support, "base_constraint", support)
         if base is constraints.real:
             return given

@@ -36,6 +36,8 @@ class Site:
     """Plates around it: name, axis counted from the right, size."""
     num_batch_axes: int = 0
     event_dims: tuple[str, ...] = ()
+    num_values: int = 0
+    """Of a discrete latent that can be summed out."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,18 @@ def _site(name: str, site: Any) -> Site:
         frames=tuple((frame.name, frame.dim, frame.size) for frame in site.get("cond_indep_stack", ())),
         num_batch_axes=len(distribution.batch_shape) if is_sample else 0,
         event_dims=tuple(site.get("infer", {}).get("event_dims", ())) if is_sample else (),
+        num_values=_num_values(distribution) if is_sample and not site["is_observed"] else 0,
     )
+
+
+def _num_values(distribution: Any) -> int:
+    """How many values a discrete latent has, if they can be told."""
+    if not distribution.support.is_discrete or not distribution.has_enumerate_support:
+        return 0
+    try:
+        return int(distribution.enumerate_support(expand=False).shape[0])
+    except (NotImplementedError, ValueError, TypeError):  # the number of trials is not the same in all rows, say
+        return 0
 
 
 def row_axis(name: str, shapes: list[tuple[int, ...]], counts: list[int]) -> int | None:

@@ -8,10 +8,14 @@ one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from coreset_mcmc.core.errors import require
+from coreset_mcmc.data.convert import wide_arrays
+from coreset_mcmc.interop.numpyro.labels import check_one_label
 from coreset_mcmc.interop.numpyro.refusals import (
     check_factors,
     check_observed,
@@ -42,10 +46,22 @@ class Structure:
     other_deterministics: tuple[str, ...]
     plate: str | None
     dims: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Discrete latents of single rows, which are among ``row_sites``, and how many values they have."""
 
 
-def look_at_rows(source: Source, batch: Mapping[str, Any], plate: str | None, factors: Mapping[str, str]) -> Structure:
-    """Run on all rows and on few, refuse what cannot be a coreset, and say what each site is."""
+def look_at_rows(
+    source: Source,
+    batch: Mapping[str, Any],
+    plate: str | None,
+    factors: Mapping[str, str],
+    *,
+    may_be_empty: bool = False,
+) -> Structure:
+    """Run on all rows and on few, refuse what cannot be a coreset, and say what each site is.
+
+    ``may_be_empty`` allows a model without terms of rows, as one is whose rows are all masked.
+    """
     size = num_rows_of(batch)
     counts = [size, *SMALL_COUNTS]
     require(
@@ -53,7 +69,8 @@ def look_at_rows(source: Source, batch: Mapping[str, Any], plate: str | None, fa
         "data",
         got=f"{size} rows",
         expected=f"more than {max(SMALL_COUNTS)}",
-        fix="With so few rows sample the model directly.",
+        fix=(wide_arrays({name: np.shape(leaf) for name, leaf in batch.items()}, size) if size else "")
+        + "With so few rows sample the model directly.",
     )
     whole = look_at(source, batch, size, plate)
     refuse_failure(whole, batch)
@@ -65,7 +82,9 @@ def look_at_rows(source: Source, batch: Mapping[str, Any], plate: str | None, fa
         runs.append(few)
     refuse_unusable(runs, counts)
     refuse_equal_names(whole)
-    return _structure(runs, counts, plate, factors)
+    found = _structure(runs, counts, plate, factors)
+    check_observed(runs, found.row_sites, counts, may_be_empty=may_be_empty)
+    return found
 
 
 def _plate_of(whole: Sites, plate: str | None) -> str | None:
@@ -100,26 +119,32 @@ def _structure(runs: list[Sites], counts: list[int], plate: str | None, factors:
     few = runs[-1]
     row_sites: dict[str, int] = {}
     shared: list[str] = []
+    labels: dict[str, int] = {}
     for name, site in few.sites.items():
         if site.kind != "sample":
             continue
-        axis = row_axis(name, [run.sites[name].log_prob_shape for run in runs], counts) if site.is_observed else None
+        of_rows = site.is_observed or site.num_values > 0
+        axis = row_axis(name, [run.sites[name].log_prob_shape for run in runs], counts) if of_rows else None
+        if axis is not None and site.num_values:
+            check_one_label(name, site, few.num_rows)
+            labels[name] = site.num_values
         if axis is None:
             shared.append(name)
         else:
             row_sites[name] = axis
     check_factors(few, row_sites, factors)
-    check_observed(runs, row_sites, counts)
     deterministics = {
         name: row_axis(name, [run.sites[name].value_shape for run in runs], counts)
         for name, site in few.sites.items()
         if site.kind == "deterministic"
     }
-    latents = tuple(name for name, site in few.sites.items() if site.kind == "sample" and not site.is_observed)
+    unobserved = (name for name, site in few.sites.items() if site.kind == "sample" and not site.is_observed)
+    latents = tuple(name for name in unobserved if name not in labels)
     return Structure(
         latents=latents,
         row_sites=row_sites,
-        responses=tuple(name for name in row_sites if not few.sites[name].is_factor),
+        responses=tuple(name for name in row_sites if not few.sites[name].is_factor and name not in labels),
+        labels=labels,
         shared_sites=tuple(shared),
         row_deterministics={name: axis for name, axis in deterministics.items() if axis is not None},
         other_deterministics=tuple(name for name, axis in deterministics.items() if axis is None),
