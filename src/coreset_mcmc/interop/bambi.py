@@ -21,8 +21,9 @@ from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.interop.bambi_refusals import check_start, check_weights
+from coreset_mcmc.interop.bambi_rows import new_rows_of
 from coreset_mcmc.interop.installed import require_library
-from coreset_mcmc.interop.pymc.adapter import from_pymc
+from coreset_mcmc.interop.pymc.adapter import converted
 from coreset_mcmc.models.model import Model
 
 OFFSET = "_offset"
@@ -42,6 +43,8 @@ def from_bambi(model: Any, *, name: str | None = None) -> Model:
             Bambi may have dropped rows with missing values.
         name: how the model is called in messages and files; by default its formula.
 
+    ``fit.predict(frame)`` takes a data frame with the predictors of the formula, by Bambi's own terms.
+
     A response ``weighted(y, w)`` multiplies the log-likelihood of each row by its weight, as in Bambi.
     """
     require_library("bambi", "from_bambi")
@@ -58,7 +61,7 @@ def from_bambi(model: Any, *, name: str | None = None) -> Model:
     if not model.built:
         model.build()
     check_start(model)
-    through_pymc = from_pymc(model.backend.model, name=name or str(model.formula.main))
+    through_pymc, graph = converted(model.backend.model, None, name or str(model.formula.main))
     intercepts = _centred_intercepts(model)
     inner = through_pymc.constrain
     assert inner is not None
@@ -70,7 +73,14 @@ def from_bambi(model: Any, *, name: str | None = None) -> Model:
         return {key: value for key, value in values.items() if not key.endswith(OFFSET)}
 
     dims = {key: value for key, value in (through_pymc.dims or {}).items() if not key.endswith(OFFSET)}
-    return replace(through_pymc, constrain=constrain, dims=dims, fixed_data=FIXED)
+    assert isinstance(through_pymc.data, dict)
+    return replace(
+        through_pymc,
+        constrain=constrain,
+        dims=dims,
+        fixed_data=FIXED,
+        new_rows=new_rows_of(model, through_pymc.data, graph.needed_for_responses()),
+    )
 
 
 @dataclass(frozen=True)

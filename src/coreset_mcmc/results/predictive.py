@@ -76,7 +76,7 @@ def predict(
     chosen = None if quantiles is None else tuple(quantiles)
     asked = _Draws(model, names) if chosen is None else _Summaries(model, names, chosen)
     values_per_row = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(drawn))
-    task = Task(InBlocks(_Checked(asked), values_per_row), (_key_of(random_seed), kept))
+    task = Task(InBlocks(_Checked(asked, model.infinite), values_per_row), (_key_of(random_seed), kept))
     with show_passes(progressbar):
         parts = _each_part(rows, task, names)
         if place is not None:
@@ -130,14 +130,17 @@ class _Summaries:
 
 @dataclass(frozen=True)
 class _Checked:
-    """Besides, whether all numbers of a row are finite: rows on disk are looked at when they are used."""
+    """Besides, whether all numbers of a row may be there: rows on disk are looked at when they are used."""
 
     function: _Draws | _Summaries
+    infinite: bool
+    """Whether infinite ones may, such as bounds of rows that are not censored."""
 
     def __call__(self, batch: Batch, *arguments: Any) -> tuple[Predictions, jax.Array]:
         leaves = jax.tree.leaves(batch)
-        finite = [jnp.isfinite(leaf).all(axis=tuple(range(1, leaf.ndim))) for leaf in leaves]
-        return self.function(batch, *arguments), jnp.stack(finite).all(axis=0)
+        allowed = [~jnp.isnan(leaf) if self.infinite else jnp.isfinite(leaf) for leaf in leaves]
+        good = [leaf.all(axis=tuple(range(1, leaf.ndim))) for leaf in allowed]
+        return self.function(batch, *arguments), jnp.stack(good).all(axis=0)
 
 
 def _each_part(rows: Rows, task: Task, names: tuple[str, ...]) -> Iterator[Predictions]:
