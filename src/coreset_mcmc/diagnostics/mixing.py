@@ -17,6 +17,8 @@ MAX_PARETO_K = 0.7
 """Above it importance sampling has no useful rate of convergence (Vehtari et al. 2024)."""
 MAX_KL = 1.0
 """Nats. A shift of one coordinate by 1.4 of its standard deviations costs this much."""
+OF_STANDARD_NORMALS = ("_offset", "_decentered", "_base", "_raw", "_std", "_z")
+"""How Bambi, NumPyro's handlers and users end the names of standardised effects."""
 
 
 class SamplingQuality(NamedTuple):
@@ -82,8 +84,7 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
     if quality.num_diverging:
         messages.append(
             f"{quality.num_diverging} steps ({100 * quality.share_diverging:.1f} %) diverged or could not be "
-            "completed: draws avoid a part of the posterior. Use a smaller step, or reparametrise (effects of groups "
-            "as mean + scale * standard normal)."
+            f"completed: draws avoid a part of the posterior. {_against_divergences(tree)}"
         )
     if "sample_stats" in tree and "pareto_k" in tree["sample_stats"]:
         shape = float(tree["sample_stats"]["pareto_k"].max(skipna=False))
@@ -93,6 +94,24 @@ def sampling_warnings(tree: xarray.DataTree) -> list[str]:
                 "more in its tails, or elsewhere, than the approximation. Do not use these draws; try method=cm.NUTS()."
             )
     return messages
+
+
+def _against_divergences(tree: xarray.DataTree) -> str:
+    """What helps depends on the form that the effects of groups have."""
+    groups = [tree[name] for name in ("posterior", "unconstrained_posterior") if name in tree.children]
+    names = [str(name) for group in groups for name in group.data_vars]
+    standard = next((name for name in names if name.endswith(OF_STANDARD_NORMALS)), None)
+    if standard is not None:
+        return (
+            f"{standard!r} says that effects are written as mean + scale * standard normal, which is made for groups "
+            "with few rows. With many rows in each group write them as Normal(mean, scale) (Bambi: noncentered=False); "
+            "otherwise give the scales of the groups priors with less mass near zero and in the tails."
+        )
+    return (
+        "If the model has effects of groups, written as Normal(mean, scale), write them as mean + scale * standard "
+        "normal where groups have few rows. Otherwise look for a parameter at the edge of its support, and give scales "
+        "priors with less mass near zero and in the tails."
+    )
 
 
 def coreset_warnings(kl_estimate: float, beyond: str = "") -> list[str]:

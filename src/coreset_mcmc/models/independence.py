@@ -134,6 +134,18 @@ def _evaluated(
             subject,
             got=f"log-likelihoods of shape {part.shape[1:]} for {num_rows_of(batch)} rows",
             expected=f"shape ({num_rows_of(batch)},), one value for each row",
-            fix=f"Rows run along the first axis, and their log-likelihoods must not be summed. {ADVICE}",
+            fix=advice_on_shape(part.shape[1:], num_rows_of(batch)),
         )
     return values
+
+
+def advice_on_shape(shape: tuple[int, ...], num_rows: int) -> str:
+    """Why the log-likelihoods do not have the shape of the rows."""
+    if not shape:
+        return "Do not sum over rows: return the log-likelihood of each."
+    if num_rows in shape:
+        return "Rows run along the first axis of the data and of the log-likelihoods; sum over all other axes."
+    return (
+        f"The length {shape[0]} is written into the model, or comes from an array around it that is not in the data: "
+        "take sizes from the rows that are passed, as in x.shape[0], and pass arrays with a value for each row as data."
+    )

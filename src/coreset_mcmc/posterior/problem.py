@@ -21,7 +21,7 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.data.task import SumOver, Task
 from coreset_mcmc.data.values import checks_of_values, raise_on_values
 from coreset_mcmc.models.host import HostFunction
-from coreset_mcmc.models.independence import check_rows_are_independent, start_and_another, values_on
+from coreset_mcmc.models.independence import advice_on_shape, check_rows_are_independent, start_and_another, values_on
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -157,7 +157,7 @@ def _check_likelihood_shape(model: Model, rows: Rows, position: Position, count:
         subject,
         got=f"shape {shape}",
         expected=f"shape ({count},), one value per row",
-        fix="Do not sum over rows. " + advice,
+        fix=f"{advice_on_shape(shape, count)} {advice}",
     )
 
 
