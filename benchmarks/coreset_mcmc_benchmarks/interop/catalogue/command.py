@@ -18,6 +18,7 @@ from coreset_mcmc_benchmarks.interop.catalogue.entry import Entry
 from coreset_mcmc_benchmarks.interop.catalogue.measure import measure
 from coreset_mcmc_benchmarks.interop.catalogue.numpyro_models import NUMPYRO
 from coreset_mcmc_benchmarks.interop.catalogue.pymc_distributions import DISTRIBUTIONS
+from coreset_mcmc_benchmarks.interop.catalogue.some_rows import SOME_ROWS
 from coreset_mcmc_benchmarks.interop.models import pymc_gallery
 from coreset_mcmc_benchmarks.markdown import table_lines
 from coreset_mcmc_benchmarks.options import check_names, quick_parser
@@ -29,7 +30,7 @@ GALLERY = [
     Entry("PyMC", f"gallery: {name}", make, is_glm=name not in ("mixture", "radon"))
     for name, make in pymc_gallery.MODELS.items()
 ]
-ENTRIES = [*NUMPYRO.entries, *GALLERY, *DISTRIBUTIONS.entries, *BAMBI.entries]
+ENTRIES = [*NUMPYRO.entries, *GALLERY, *DISTRIBUTIONS.entries, *SOME_ROWS.entries, *BAMBI.entries]
 QUICK = ("NumPyro Poisson", "PyMC OrderedLogistic", "Bambi family gamma", "PyMC AR")
 ROWS, QUICK_ROWS = 3_000, 60
 

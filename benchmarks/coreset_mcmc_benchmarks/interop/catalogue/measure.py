@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro import handlers
+from numpyro.distributions import biject_to
 from numpyro.infer.util import potential_energy
 
 import coreset_mcmc as cm
@@ -51,10 +53,38 @@ def _converted(library: str, source: Any) -> tuple[Model, Callable[[Any], float]
         bind = cm.from_numpyro(source.model, static=source.static).bind
         assert bind is not None
         arguments = {**jax.tree.map(jnp.asarray, source.data), **source.static}
-        return bind(source.data), lambda at: -float(potential_energy(source.model, (), arguments, at))
+        return bind(source.data), lambda at: _numpyros(source.model, arguments, at)
     model = cm.from_pymc(source) if library == "PyMC" else cm.from_bambi(source)
-    density = (source if library == "PyMC" else source.backend.model).compile_logp(mode="FAST_COMPILE")
-    return model, lambda at: float(density(jax.tree.map(np.asarray, at)))
+    return model, _pymcs(source if library == "PyMC" else source.backend.model)
+
+
+def _numpyros(model: Callable[..., Any], arguments: Mapping[str, Any], at: Mapping[str, Any]) -> float:
+    """NumPyro's own log density of the unconstrained model; with discrete latents it enumerates them by funsor."""
+    trace = handlers.trace(handlers.seed(model, 0)).get_trace(**arguments)
+    latents = {name: site["fn"].support for name, site in trace.items() if _is_latent(site)}
+    if not any(support.is_discrete for support in latents.values()):
+        return -float(potential_energy(model, (), arguments, at))
+    from numpyro.contrib.funsor import config_enumerate, enum  # noqa: PLC0415 - needs funsor
+    from numpyro.contrib.funsor.infer_util import log_density  # noqa: PLC0415
+
+    transforms = {name: biject_to(latents[name]) for name in at}
+    values = {name: transforms[name](leaf) for name, leaf in at.items()}
+    jacobians = sum(jnp.sum(transforms[name].log_abs_det_jacobian(at[name], values[name])) for name in at)
+    return float(log_density(enum(config_enumerate(model), -2), (), arguments, values)[0] + jacobians)
+
+
+def _is_latent(site: Any) -> bool:
+    return bool(site["type"] == "sample" and not site["is_observed"])
+
+
+def _pymcs(model: Any) -> Callable[[Any], float]:
+    """PyMC's own log density, by its reference interpreter, without the latents of missing responses."""
+    imputed = [rv for rv in model.free_RVs if rv.name.endswith("_unobserved")]
+    terms = [term for term in (*model.basic_RVs, *model.potentials) if term not in imputed]
+    density = model.compile_logp(vars=terms, mode="FAST_COMPILE")
+    start = model.initial_point(0)
+    filled = {model.rvs_to_values[rv].name: start[model.rvs_to_values[rv].name] for rv in imputed}
+    return lambda at: float(density({**filled, **jax.tree.map(np.asarray, dict(at))}))
 
 
 def _starts(model: Model) -> Any:

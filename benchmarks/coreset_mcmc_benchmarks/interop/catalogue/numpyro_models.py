@@ -222,3 +222,69 @@ def _latents(size: int) -> Case:
             numpyro.sample("y", dist.Poisson(rate), obs=y)
 
     return Case(model, {"y": count(np.random.default_rng(6), size)}, {})
+
+
+@NUMPYRO.add("labels of rows, enumerated")
+def _labels(size: int) -> Case:
+    def model(x: jax.Array, y: jax.Array | None = None) -> None:
+        weights = numpyro.sample("weights", dist.Dirichlet(jnp.ones(3)))
+        means = numpyro.sample("means", dist.Normal(0.0, 2.0).expand([3]).to_event(1))
+        slope = numpyro.sample("slope", dist.Normal(0.0, 1.0))
+        with numpyro.plate("data", x.shape[0]):
+            label = numpyro.sample("label", dist.Categorical(weights), infer={"enumerate": "parallel"})
+            numpyro.sample("y", dist.Normal(means[label] + slope * x, 1.0), obs=y)
+
+    rows = rows_of(size)
+    return Case(model, {"x": rows["x"], "y": rows["y"]}, {})
+
+
+@NUMPYRO.add("two labels, one given the other")
+def _two_labels(size: int) -> Case:
+    def model(x: jax.Array, y: jax.Array | None = None) -> None:
+        share = numpyro.sample("share", dist.Beta(1.0, 1.0))
+        table = numpyro.sample("table", dist.Dirichlet(jnp.ones(2)).expand([2]).to_event(1))
+        with numpyro.plate("data", x.shape[0]):
+            one = numpyro.sample("one", dist.Bernoulli(share))
+            two = numpyro.sample("two", dist.Categorical(table[one]))
+            numpyro.sample("y", dist.Normal(1.0 * one - two + x, 1.0), obs=y)
+
+    rows = rows_of(size)
+    return Case(model, {"x": rows["x"], "y": rows["y"]}, {})
+
+
+@NUMPYRO.add("a label that all rows share", refused="that all rows share")
+def _shared_label(size: int) -> Case:
+    def model(y: jax.Array) -> None:
+        label = numpyro.sample("label", dist.Bernoulli(0.3))
+        with numpyro.plate("data", y.shape[0]):
+            numpyro.sample("y", dist.Normal(1.0 * label, numpyro.sample("scale", dist.HalfNormal(1.0))), obs=y)
+
+    return Case(model, {"y": rows_of(size)["y"]}, {})
+
+
+def _times(size: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=size)
+    times = np.exp(0.5 * x) * rng.weibull(1.3, size=size)
+    return {"x": x, "time": np.minimum(times, 1.5), "censored": times > 1.5}
+
+
+@NUMPYRO.add("rows that a mask picks")
+def _picked(size: int) -> Case:
+    def model(x: jax.Array, time: jax.Array, censored: jax.Array) -> None:
+        shape, slope = numpyro.sample("shape", dist.LogNormal(0.0, 0.5)), numpyro.sample("slope", dist.Normal())
+        deviation = jnp.exp(slope * x)
+        numpyro.sample("event", dist.Weibull(deviation[~censored], shape), obs=time[~censored])
+        numpyro.factor("survival", -((time[censored] / deviation[censored]) ** shape))
+
+    return Case(model, _times(size), {})
+
+
+@NUMPYRO.add("rows that a threshold picks", refused="NonConcreteBooleanIndexError")
+def _threshold(size: int) -> Case:
+    def model(x: jax.Array, time: jax.Array) -> None:
+        slope = numpyro.sample("slope", dist.Normal())
+        numpyro.sample("late", dist.Exponential(jnp.exp(slope * x[time > 1.0])), obs=time[time > 1.0])
+
+    rows = _times(size)
+    return Case(model, {"x": rows["x"], "time": rows["time"]}, {})
