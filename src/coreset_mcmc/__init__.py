@@ -20,6 +20,7 @@ from coreset_mcmc.fitting.fit import fit
 from coreset_mcmc.interop.bambi import from_bambi
 from coreset_mcmc.interop.numpyro.adapter import from_numpyro
 from coreset_mcmc.interop.pymc.adapter import from_pymc
+from coreset_mcmc.interop.stan.adapter import from_stan
 from coreset_mcmc.kernels import from_blackjax
 from coreset_mcmc.methods import (
     CoresetMCMC,
@@ -96,6 +97,7 @@ __all__ = [
     "from_formula",
     "from_numpyro",
     "from_pymc",
+    "from_stan",
     "kernels",
     "load",
     "metrics",
