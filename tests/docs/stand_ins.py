@@ -91,6 +91,11 @@ def numpyro_line(x, y=None):
         numpyro.sample("y", dist.Normal(slope * x, 1.0), obs=y)
 
 
+def matrix() -> Names:
+    """Columns and a response, as scikit-learn has them."""
+    return {"X": line()["x"][:40, None], "y": line()["y"][:40]}
+
+
 def groups() -> Names:
     return {**line(), "group": np.resize(np.arange(50), ROWS)}
 
@@ -169,6 +174,7 @@ STAND_INS: dict[str, dict[str, Callable[[], Names]]] = {
         "cm.from_numpyro(model": groups,
         "cm.from_pymc(model)": houses,
         "cm.from_bambi(model)": pupils,
+        "CoresetRegressor": matrix,
         "stats.gumbel_r": line,
         "table = fit.coreset.to_frame()": fit_of_the_line,
         "rows = fit.coreset.to_frame(data)": priors_of_the_line,
