@@ -249,13 +249,6 @@ def test_minibatches_of_data_are_the_whole_data():
     np.testing.assert_allclose(values, -0.5 * residual**2 - 0.5 * np.log(2 * np.pi), rtol=1e-6)
 
 
-def imputed():
-    with warnings.catch_warnings(), pm.Model() as model:
-        warnings.simplefilter("ignore")
-        pm.Normal("y", pm.Normal("mu"), 1, observed=np.where(Y > 2, np.nan, Y))
-    return model
-
-
 def latent_rows():
     with pm.Model() as model:
         rate = pm.Normal("rate", 0, 1, shape=SIZE)
@@ -345,7 +338,6 @@ def nothing_observed():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (imputed, "missing values in the observed data.*Drop the rows"),
         (latent_rows, "'rate'.*one value for each of the 60 rows.*integrate such latents out"),
         (random_walk, "'steps'.*almost as many values as there are rows"),
         (autoregression, "one log-density for all rows together.*one row of each independent series"),

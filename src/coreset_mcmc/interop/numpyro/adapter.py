@@ -20,7 +20,7 @@ from coreset_mcmc.interop.infinite import with_finite_slopes
 from coreset_mcmc.interop.installed import require_library
 from coreset_mcmc.interop.numpyro.arguments import arguments_of, innermost
 from coreset_mcmc.interop.numpyro.bound import BoundModel
-from coreset_mcmc.interop.numpyro.masked_rows import MaskedModel, is_about_values, masked_model
+from coreset_mcmc.interop.numpyro.masked_rows import MaskedModel, masked_model, picks_rows
 from coreset_mcmc.interop.numpyro.running import Source
 from coreset_mcmc.interop.numpyro.structure import Structure, look_at_rows
 from coreset_mcmc.interop.numpyro.trial import try_out
@@ -148,7 +148,7 @@ class _Adapter:
         try:
             found = self._tried(source, rows)
         except InputError as refused:
-            if not is_about_values(refused):
+            if not picks_rows(refused):
                 raise
             found = masked_model(lambda masked: self._tried(masked, rows), source, rows, refused)
         return Model(

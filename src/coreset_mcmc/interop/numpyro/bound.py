@@ -82,7 +82,7 @@ class BoundModel:
         def at_values(values: jax.Array) -> jax.Array:
             return self._row_terms(position, batch, with_labels(tuple(labels), values))
 
-        each = jax.vmap(at_values)(combinations_of(labels))
+        each = jax.vmap(at_values)(jnp.asarray(combinations_of(labels)))
         total: jax.Array = jax.nn.logsumexp(each, axis=0)
         return total
 

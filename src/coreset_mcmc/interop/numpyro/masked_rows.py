@@ -20,7 +20,6 @@ import numpy as np
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.interop.numpyro.bound import BoundModel
-from coreset_mcmc.interop.numpyro.refusals import USES_VALUES
 from coreset_mcmc.interop.numpyro.running import Source, site_log_prob
 from coreset_mcmc.models.independence import agree, random_positions
 from coreset_mcmc.models.rows import num_rows_of, unlike_rows
@@ -34,9 +33,9 @@ DEPENDENT = "a log-likelihood of a row that changes with"
 Masks = tuple[tuple[str, Any], ...]
 
 
-def is_about_values(error: InputError) -> bool:
-    """Whether a model was refused because values of the data decide about shapes."""
-    return isinstance(error.__cause__, USES_VALUES)
+def picks_rows(error: InputError) -> bool:
+    """Whether a model was refused because it indexes by a mask, whose number of rows is not known before."""
+    return isinstance(error.__cause__, jax.errors.NonConcreteBooleanIndexError)
 
 
 def possible_masks(rows: Mapping[str, Any]) -> Iterator[list[Masks]]:
@@ -132,6 +131,9 @@ def masked_model(
         except InputError as error:
             refused = error if DEPENDENT in error.got else refused
             continue
-        check_is_the_model(found, replace(found.main, source=source), rows)
+        try:
+            check_is_the_model(found, replace(found.main, source=source), rows)
+        except (TypeError, IndexError) as error:  # with the mask as it is, shapes are others
+            raise refused from error
         return found
     raise refused
