@@ -6,6 +6,12 @@ from tests.docs.stand_ins import STAND_INS
 from tests.helpers.code_blocks import ROOT, Block, all_blocks
 
 BLOCKS = all_blocks()
+FIRST_PAGES = ("docs/index.md", "docs/quick_start.md")
+
+
+def is_of_a_section(page: str) -> bool:
+    """Pages in folders and the first ones run in a process of their own, so that none needs too much memory."""
+    return page.count("/") > 1 or page in FIRST_PAGES
 
 
 def pages_with(language: str) -> list[str]:

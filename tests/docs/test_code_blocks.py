@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from coreset_mcmc.commands import cli, example
 from coreset_mcmc_benchmarks.paper import command as paper_command
-from tests.docs.running import BLOCKS, blocks_on, pages_with, run_python, stand_ins_for
+from tests.docs.running import BLOCKS, blocks_on, is_of_a_section, pages_with, run_python, stand_ins_for
 from tests.docs.small_settings import COMMAND, WITHOUT_MORE
 from tests.docs.stand_ins import ROWS, STAND_INS
 from tests.helpers.code_blocks import ROOT
@@ -28,7 +28,7 @@ WITH_A_REPORT = "docs/command_line.md"
 """The page whose first fit is checked and has a report, as fits of the command line have."""
 AS_A_NOTEBOOK = "docs/tutorial.md"
 """The same code is a notebook, which has a test of its own."""
-IN_THE_FIRST_FOLDERS = [page for page in pages_with("python") if page.count("/") < 2 and page != AS_A_NOTEBOOK]
+LONG_PAGES = [page for page in pages_with("python") if not is_of_a_section(page) and page != AS_A_NOTEBOOK]
 ONLY_PARSED = ("pip install ", "python3 -m venv ", "git ")
 """Commands that change the machine: only their syntax is checked."""
 
@@ -45,7 +45,7 @@ def test_every_stand_in_is_for_one_block():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("page", IN_THE_FIRST_FOLDERS)
+@pytest.mark.parametrize("page", LONG_PAGES)
 def test_python(page, in_a_folder, single_precision):
     """Pages in folders have a file of tests of their own, so that neither process needs too much memory."""
     run_python(page)
