@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coreset_mcmc_benchmarks.interop.catalogue.bambi_models import BAMBI
+from coreset_mcmc_benchmarks.interop.catalogue.correlated_groups import NUMPYRO_GROUPS, PYMC_GROUPS
 from coreset_mcmc_benchmarks.interop.catalogue.entry import Entry
 from coreset_mcmc_benchmarks.interop.catalogue.measure import measure
 from coreset_mcmc_benchmarks.interop.catalogue.numpyro_models import NUMPYRO
@@ -30,7 +31,10 @@ GALLERY = [
     Entry("PyMC", f"gallery: {name}", make, is_glm=name not in ("mixture", "radon"))
     for name, make in pymc_gallery.MODELS.items()
 ]
-ENTRIES = [*NUMPYRO.entries, *GALLERY, *DISTRIBUTIONS.entries, *SOME_ROWS.entries, *BAMBI.entries]
+ENTRIES = [
+    *NUMPYRO.entries, *NUMPYRO_GROUPS.entries, *GALLERY, *DISTRIBUTIONS.entries, *PYMC_GROUPS.entries,
+    *SOME_ROWS.entries, *BAMBI.entries,
+]  # fmt: skip
 QUICK = ("NumPyro Poisson", "PyMC OrderedLogistic", "Bambi family gamma", "PyMC AR")
 ROWS, QUICK_ROWS = 3_000, 60
 
