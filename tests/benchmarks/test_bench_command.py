@@ -90,6 +90,8 @@ def test_unknown_names_are_refused(tmp_path):
         ("gallery", ["--out", "."], ["gallery.csv", "gallery.md"]),
         ("numpyro", ["--out", "."], ["interop_numpyro.csv", "interop_numpyro.md"]),
         pytest.param("pymc", ["--out", "."], ["interop_pymc.csv", "interop_pymc.md"], marks=pytest.mark.slow),
+        pytest.param("libraries", ["--out", "."], ["libraries.csv", "libraries.md"], marks=pytest.mark.slow),
+        pytest.param("black-boxes", ["--out", "."], ["black_boxes.csv", "black_boxes.md"], marks=pytest.mark.slow),
         ("scale", ["--out", ".", "--data", "files"], ["scale.csv"]),
         ("many", ["--out", ".", "--contestant", "ours", "--seeds", "1"], ["many.csv", "many.md"]),
         ("stan", ["--out", "."], ["interop_stan.md"]),

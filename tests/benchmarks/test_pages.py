@@ -19,9 +19,17 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"
 runner = CliRunner()
 
 
-@pytest.mark.parametrize("name", ["methods", "numpyro", "pymc"])
-def test_page_comes_from_its_table(name, tmp_path):
-    stem = name if name == "methods" else f"interop_{name}"
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("methods", "methods"),
+        ("numpyro", "interop_numpyro"),
+        ("pymc", "interop_pymc"),
+        ("black-boxes", "black_boxes"),
+        pytest.param("libraries", "libraries", marks=pytest.mark.full),
+    ],
+)
+def test_page_comes_from_its_table(name, stem, tmp_path):
     shutil.copy(DOCS / "benchmarks" / f"{stem}.csv", tmp_path)
     result = runner.invoke(cli.app, ["bench", name, "--table", "--out", str(tmp_path)], catch_exceptions=False)
     assert result.exit_code == 0

@@ -108,7 +108,7 @@ def fitted():
 
 
 def test_training_and_sampling_work(fitted):
-    """Without a kernel: slice moves, shaped by the training."""
+    """Without a kernel: moves along ellipses and lines, shaped by the training."""
     assert fitted.posterior["beta"].shape == (2, 15, 2)
     assert np.isfinite(fitted.kl_estimate)
     assert len(np.unique(fitted.posterior["sigma"])) == 30
@@ -126,7 +126,7 @@ def test_every_kernel_without_gradients_moves_a_black_box(kernel):
 
 def test_gradients_are_refused_by_name():
     with pytest.raises(cm.InputError, match=r"gradients, which the model declares not to have.*least-squares"):
-        quick_fit(method=cm.NUTS())
+        quick_fit(cm.Model.from_callable(log_prior, log_likelihood, START, smooth=False), method=cm.NUTS())
 
 
 def test_an_exception_while_running_is_the_users_own(caplog):

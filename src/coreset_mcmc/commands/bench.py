@@ -168,6 +168,12 @@ BENCHMARKS = {
         "Models of other libraries: which convert, and how exactly.",
         ("numpyro", "pymc", "bambi"),
     ),
+    "libraries": Benchmark(
+        "interop.libraries.command",
+        "Thirty models of other libraries: cm.fit beside the library's own NUTS.",
+        ("numpyro", "pymc", "bambi"),
+    ),
+    "black-boxes": Benchmark("black_boxes.command", "Log-likelihoods in SciPy or Python: time and posterior."),
     "stan": Benchmark("interop.stan_command", "The coreset in Stan, by the recipe of the guide.", ("stan",), PYSTAN),
 }
 """By the name of the command; modules are those of coreset_mcmc_benchmarks."""

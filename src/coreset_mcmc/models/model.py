@@ -16,7 +16,7 @@ import numpy as np
 
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Batch, Key, Position
-from coreset_mcmc.models.host import HostFunction, try_out
+from coreset_mcmc.models.host import HostFunction, lengths_of, try_out
 from coreset_mcmc.models.in_double import in_double
 from coreset_mcmc.models.notebook import model_display
 from coreset_mcmc.models.regressors import Regressors
@@ -191,9 +191,10 @@ class Model:
         initial_position: Position | Callable[[Key], Position],
         *,
         vectorized: bool = False,
+        smooth: bool | None = None,
         **options: Any,
     ) -> Model:
-        """Build a model from functions in NumPy or SciPy, without gradients.
+        """Build a model from functions in NumPy or SciPy, whose derivatives are taken by differences.
 
         Args:
             log_prior: ``position -> number``; minus infinity outside the support.
@@ -201,6 +202,9 @@ class Model:
             initial_position: as for :class:`Model`.
             vectorized: whether both functions take many positions at once, with a leading axis on each leaf of the
                 position, and return (K,) and (K, B).
+            smooth: whether the log-likelihood has derivatives. By default that is tried out on a few rows. Without
+                them, and with whole numbers among the parameters, training and sampling do without; with more than 20
+                parameters, too.
             options: other arguments of :class:`Model`, such as ``dims`` and ``name``.
         """
         prior = HostFunction(log_prior, vectorized, "log_prior(position)")
@@ -210,6 +214,10 @@ class Model:
 
         def tried(batch: Batch) -> Model:
             try_out(prior, likelihood, initial_position, batch)
-            return model
+            lengths = lengths_of(prior, likelihood, initial_position, batch, smooth=smooth)
+            if not lengths:
+                return model
+            smooth_prior, smooth_likelihood = replace(prior, lengths=lengths), replace(likelihood, lengths=lengths)
+            return cls(smooth_prior, smooth_likelihood, initial_position, **{**settings, "differentiable": True})
 
         return replace(model, bind=tried)

@@ -57,7 +57,8 @@ def _of_rounds(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) 
     target, scale = problem.target(np.zeros(problem.coreset_size)), np.eye(num_coordinates)
     if start.gaussian_term:
         target = replace(target, term=no_term(num_coordinates))
-    yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(jax.random.key(0), target, positions, scale))
+    if not rounds.draws_in_python(problem):
+        yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(jax.random.key(0), target, positions, scale))
     sums = sums_task(problem.model, jax.tree.map(lambda leaf: np.asarray(leaf)[:1], positions), problem.position)
     program: Any = sums.program
     layout = problem.passes.layout

@@ -14,7 +14,10 @@ from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.trees import flat_positions, positions_of
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.kernels.ellipses import Shape
 from coreset_mcmc.kernels.shape import shrunk_factor_on_host
+from coreset_mcmc.methods.contract import discrete_parts
+from coreset_mcmc.methods.host_sampling import host_draws, is_python
 from coreset_mcmc.methods.least_squares.drawing import WindowDrawing
 from coreset_mcmc.methods.least_squares.equations import (
     Measured,
@@ -43,6 +46,7 @@ from coreset_mcmc.methods.least_squares.state import (
 )
 from coreset_mcmc.methods.least_squares.surroundings import look_around
 from coreset_mcmc.posterior.problem import Problem
+from coreset_mcmc.posterior.target import CoresetTarget
 
 FAR = 50.0
 """An estimate in nats above which the weights lead astray."""
@@ -172,9 +176,23 @@ class Rounds:
         target, expansion = problem.target(state.weights), known_expansion(state)
         if expansion is not None:
             target = replace(target, term=expansion.term(problem, problem.rows, state.weights, state.slope))
+        if self.draws_in_python(problem):
+            return self._from_python(key, state, target)
         made = self.drawing(int(state.phase)).draw(key, target, state.best_positions, state.scale)
         num_evaluations = int(made.num_evaluations) + self.num_chains
         return _Drawn(made.positions, made.chains.position, float(made.acceptance_rate), num_evaluations)
+
+    def draws_in_python(self, problem: Problem) -> bool:
+        """Whether chains move in Python, because what they ask for is Python."""
+        return self.kernel is None and is_python(problem.model) and not discrete_parts(problem.position)
+
+    def _from_python(self, key: Key, state: LeastSquaresState, target: CoresetTarget) -> _Drawn:
+        """By ellipses around what is known so far, or by lines."""
+        num_kept = self.num_draws // self.num_chains
+        num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
+        shape = Shape(centre_of(state), np.asarray(state.scale))
+        made = host_draws(key, state.best_positions, target, shape, num_kept + num_discarded, num_discarded)
+        return _Drawn(made.positions, made.ends, 1.0, made.num_evaluations + self.num_chains)
 
     def _from_gaussian(self, key: Key, state: LeastSquaresState, problem: Problem) -> _Drawn:
         """The widened Laplace approximation."""
@@ -301,6 +319,13 @@ def next_weights(
     newer = judgement.is_best or not np.isfinite(state.best_estimate)
     slope = slope_beside(solution.weights, pairs[newer][0], slopes[newer], state.slope)
     return Tried(solution.weights, slope, float(solution.ridge))
+
+
+def centre_of(state: LeastSquaresState) -> np.ndarray:
+    """The mean (d,) of the best window; NaN as long as there is none."""
+    flat = flat_positions(state.best_draws)
+    centre: np.ndarray = flat.mean(axis=0)
+    return centre if np.any(np.ptp(flat, axis=0) > 0) else np.full_like(centre, np.nan)
 
 
 def is_beaten_by_none(window: Window, estimate: float) -> bool:

@@ -19,6 +19,7 @@ from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.trees import dimension, positions_of
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.rows import Rows
+from coreset_mcmc.models.host import HostFunction
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.rows import rows_at
 from coreset_mcmc.posterior.newton import NewtonSearch, held
@@ -35,6 +36,8 @@ NEARLY_ALL = 0.9
 """Share of the climbers that must arrive; others, unless they are the highest, would make all of them wait."""
 TOLERANCE = 0.01
 """Posterior standard deviations from the peak at which a climb ends."""
+CLIMBERS_IN_PYTHON = 8
+"""Of a log-likelihood in Python, whose Hessians are many evaluations."""
 MOST_CLIMBING_COORDINATES = 128
 """With more, Hessians of many climbers are too much work: positions are scored and not climbed."""
 
@@ -76,6 +79,8 @@ class Sample:
         )
         if not is_smooth or num_coordinates > MOST_CLIMBING_COORDINATES:
             return 0
+        if isinstance(self.model.log_likelihood, HostFunction):
+            return CLIMBERS_IN_PYTHON
         return 32 if num_coordinates <= 8 else 16
 
     def heights(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -193,7 +193,7 @@ class _Search:
         """The user's starts, or climbers that go on, then peaks of a scored pool and some of it at random."""
         lanes = self.sample.num_climbers
         users = np.where(self.is_held, self.starts[0], self.starts[:LARGEST_START])
-        users = self.waiting if self.found else users
+        users = (self.waiting if self.found else users)[: lanes // 2]
         best = peaks(pool, heights, lanes - lanes // 4 - len(users))
         possible = np.flatnonzero(np.isfinite(heights))
         others = self.generator.choice(possible, lanes - len(users) - len(best)) if len(possible) else np.zeros(0, int)
