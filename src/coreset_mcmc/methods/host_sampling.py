@@ -33,9 +33,18 @@ LINE_EVERY = 4
 """Draws by ellipses, one of which has a move along a line besides."""
 
 
+FEW_ROWS = 4_096
+"""Behind control variates, at most: evaluations are dear."""
+
+
 def is_python(model: Model) -> bool:
     """Whether both densities are functions of NumPy arrays."""
     return isinstance(model.log_likelihood, HostFunction) and isinstance(model.log_prior, HostFunction)
+
+
+def rows_behind_sums(model: Model, wanted: int | None) -> int | None:
+    """How many rows stand behind control variates."""
+    return wanted if wanted is None or not is_python(model) else min(wanted, FEW_ROWS)
 
 
 class HostDensity:

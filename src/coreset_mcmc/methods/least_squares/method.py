@@ -31,8 +31,7 @@ Training is Python between such passes and small compiled programs, so the rows 
 
 From a hot start chains move by Hamiltonian trajectories that are shaped by the Laplace approximation, then by the best
 window, and tune their step size in every round (:mod:`coreset_mcmc.methods.tuned_sampling`). Where they are not
-accepted, and from a cold start, chains move by slice sampling, which needs no step size while the target moves. Chains
-of models in Python move in Python (:mod:`coreset_mcmc.methods.host_sampling`).
+accepted, from a cold start, and in models in Python, chains move by slice sampling, which needs no step size.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Trained, discrete_parts
 from coreset_mcmc.methods.draws import require_equal_shares
-from coreset_mcmc.methods.host_sampling import HostSampling, is_python
+from coreset_mcmc.methods.host_sampling import is_python, rows_behind_sums
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.least_squares.ahead import programs_ahead
 from coreset_mcmc.methods.least_squares.amounts import draws_wanted, sample_wanted
@@ -64,7 +63,7 @@ from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
 from coreset_mcmc.methods.least_squares.exchange import exchange_step
 from coreset_mcmc.methods.least_squares.expansion import unknown_expansion
 from coreset_mcmc.methods.least_squares.judgement import FIRST_DAMPING, NUM_SHAPING_ROUNDS
-from coreset_mcmc.methods.least_squares.rounds import MOST_GUARD_STEPS, Rounds, centre_of
+from coreset_mcmc.methods.least_squares.rounds import MOST_GUARD_STEPS, Rounds
 from coreset_mcmc.methods.least_squares.start import TOLERANCE, ModeStart
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
@@ -94,9 +93,6 @@ HOPELESS = 1 / 3
 """Below this share of the rows that parameters call for, half of the coefficients of a quadratic, nothing is tried
 without a Gaussian term: with 20 rows the paper's Poisson data ended at 240 nats.
 """
-
-FEW_ROWS_IN_PYTHON = 4_096
-"""Rows behind control variates of a model in Python, whose evaluations are dear."""
 
 
 @pytree
@@ -190,10 +186,8 @@ class LeastSquares(MovesByKernel):
         )
 
     def adapted(self, problem: Problem, *, keeps_rows: bool) -> LeastSquares:
-        method = replace(self, chooses_rows=False) if keeps_rows else self
-        if is_python(problem.model) and self.subsample_size is not None:
-            method = replace(method, subsample_size=min(self.subsample_size, FEW_ROWS_IN_PYTHON))
-        return method
+        method = replace(self, subsample_size=rows_behind_sums(problem.model, self.subsample_size))
+        return replace(method, chooses_rows=False) if keeps_rows else method
 
     def otherwise(self, model: Model, position: Position, coreset_size: int, *, has_term: bool) -> LeastSquares | None:
         """Without the term, unless the rows are hopelessly few for that; or with it, if the model allows one."""
@@ -376,9 +370,9 @@ class LeastSquares(MovesByKernel):
         )
         if kernel is None and self.samples_by_trajectories(problem):
             return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)
-        if kernel is None and self._rounds(problem).draws_in_python(problem):
+        if kernel is None and (sampler := self._rounds(problem).sampler_in_python(state, problem)) is not None:
             frozen = frozen_problem(problem, coreset, state.best_positions, num_chains)
-            return Trained(HostSampling(centre_of(state), np.asarray(state.scale)), frozen, coreset, Law.CORESET)
+            return Trained(sampler, frozen, coreset, Law.CORESET)
         chosen = kernel or kernel_or_slices(self.kernel, jnp.asarray(state.scale), problem.position)
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 

@@ -17,7 +17,7 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.kernels.ellipses import Shape
 from coreset_mcmc.kernels.shape import shrunk_factor_on_host
 from coreset_mcmc.methods.contract import discrete_parts
-from coreset_mcmc.methods.host_sampling import host_draws, is_python
+from coreset_mcmc.methods.host_sampling import HostSampling, host_draws, is_python
 from coreset_mcmc.methods.least_squares.drawing import WindowDrawing
 from coreset_mcmc.methods.least_squares.equations import (
     Measured,
@@ -185,6 +185,12 @@ class Rounds:
     def draws_in_python(self, problem: Problem) -> bool:
         """Whether chains move in Python, because what they ask for is Python."""
         return self.kernel is None and is_python(problem.model) and not discrete_parts(problem.position)
+
+    def sampler_in_python(self, state: LeastSquaresState, problem: Problem) -> HostSampling | None:
+        """What samples in the end where chains move in Python; None elsewhere."""
+        if not self.draws_in_python(problem):
+            return None
+        return HostSampling(centre_of(state), np.asarray(state.scale))
 
     def _from_python(self, key: Key, state: LeastSquaresState, target: CoresetTarget) -> _Drawn:
         """By ellipses around what is known so far, or by lines."""
