@@ -3,7 +3,7 @@
 The program is called with some of the rows at a time: data with an axis of rows are cut, and the whole number that is
 their count follows. Its target for those rows, less the sum of their log-likelihoods, is the prior with its Jacobians.
 That this is the same prior everywhere, up to constants, is tried out: otherwise ``log_lik`` is not the likelihood of
-the model block. There are no gradients of single rows, so the model is trained and sampled without.
+the model block. Stan has no gradients of single rows, so derivatives are taken by differences.
 """
 
 from __future__ import annotations
