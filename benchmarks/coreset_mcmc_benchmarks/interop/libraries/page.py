@@ -13,8 +13,9 @@ INTRODUCTION = f"""# Models of other libraries: ours beside their own NUTS
 
 Models of the [catalogue](gallery.md) on simulated rows, fitted by `cm.fit` with all its defaults (four chains of 1 000
 draws) and by the NUTS of the library on all rows, in double precision (two chains, one after the other). Each side has
-a process of its own, which is stopped after a limit; [libraries.csv](libraries.csv) says how many rows, draws and
-seconds. Seconds are those of the processor, over all cores, without importing, with making the model and compiling;
+a process of its own, which is stopped after a limit by the clock, on a machine that does other work as well;
+[libraries.csv](libraries.csv) says how many rows, draws and seconds. Seconds here are those of the processor,
+over all cores, without importing, with making the model and compiling;
 other work on the machine changes them little. "Agrees" is yes if every mean and every standard deviation of every
 parameter differs by at most {ERRORS:g} Monte Carlo errors of both sides together plus {TOLERANCE:g} standard deviations
 of the posterior; otherwise it names the worst parameter, and says "unclear" if the chains of NUTS themselves disagree
