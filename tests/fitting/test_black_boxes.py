@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import warnings
 
 import jax
@@ -13,6 +14,7 @@ from coreset_mcmc.diagnostics.metrics import bulk_ess
 from coreset_mcmc_benchmarks.black_boxes.problems import PROBLEMS, maxima
 from coreset_mcmc_benchmarks.black_boxes.reference import reference
 from coreset_mcmc_benchmarks.draws import draws_of, flattened
+from tests.helpers.code_blocks import ROOT
 
 SIZE = 2_000
 MOST_CALLS, MOST_ROWS = 40_000, 25_000_000
@@ -75,3 +77,11 @@ def test_whole_numbers_have_no_slopes():
     )
     assert not model.bind(problem.data).differentiable
     assert jax.tree.leaves(model.initial_position)
+
+
+def test_in_the_committed_table_what_is_called_good_is_right_and_in_time():
+    with (ROOT / "docs" / "benchmarks" / "black_boxes.csv").open(newline="") as file:
+        rows = {row["problem"]: row for row in csv.DictReader(file)}
+    assert float(rows["gev"]["seconds"]) < 60
+    for row in rows.values():
+        assert row["verdict"] != "good" or float(row["largest_shift"]) < 0.3, row["problem"]
