@@ -23,8 +23,10 @@ def test_draws_are_enough_for_weights_and_slope(num_coordinates, coreset_size, h
     assert draws_wanted(num_coordinates, coreset_size, has_term=has_term) == draws
 
 
-def test_many_parameters_beside_a_term_have_a_larger_sample():
-    assert sample_wanted(16_384, 300, has_term=True) == 65_536
-    assert sample_wanted(16_384, 199, has_term=True) == 16_384
-    assert sample_wanted(16_384, 300, has_term=False) == 16_384
-    assert sample_wanted(None, 300, has_term=True) is None
+def test_many_parameters_beside_a_term_have_a_larger_sample_of_many_rows():
+    rows = 10**6
+    assert sample_wanted(16_384, rows, 300, has_term=True) == 65_536
+    assert sample_wanted(16_384, 200_000, 300, has_term=True) == 16_384
+    assert sample_wanted(16_384, rows, 199, has_term=True) == 16_384
+    assert sample_wanted(16_384, rows, 300, has_term=False) == 16_384
+    assert sample_wanted(None, rows, 300, has_term=True) is None

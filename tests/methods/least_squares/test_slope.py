@@ -19,7 +19,8 @@ DIM, NUM_DRAWS = 3, 400
 
 def expansion_of(curvature):
     whitening = np.linalg.inv(np.linalg.cholesky(curvature)).T
-    return Expansion(np.ones(DIM), np.zeros(DIM), curvature, whitening, np.asarray(True))
+    dimension = len(curvature)
+    return Expansion(np.ones(dimension), np.zeros(dimension), curvature, whitening, np.asarray(True))
 
 
 @pytest.fixture
@@ -54,8 +55,7 @@ def test_what_chance_explains_is_no_slope(window, rng):
     plain, shrunk = 0.0, 0.0
     for _ in range(50):
         noise = rng.normal(size=NUM_DRAWS)
-        coefficients = np.linalg.lstsq(directions.features, noise, rcond=None)[0]
-        plain += np.sum((directions.features @ coefficients) ** 2)
+        plain += np.sum((noise - directions.take_from(noise)) ** 2)
         left = (draws["at"] - draws["at"].mean(axis=0)) @ directions.slope(noise)
         shrunk += np.sum(left**2)
     assert shrunk < 0.5 * plain
@@ -75,7 +75,7 @@ def test_directions_that_only_the_prior_knows_have_none(window):
     draws = window[1]
     expansion = expansion_of(np.diag([1.0, 4.0, 1e-8]))
     directions = directions_of(expansion, draws)
-    assert directions.features.shape[1] == 2
+    assert directions.basis.shape[1] == 2
     np.testing.assert_array_equal(directions.to_slope[2], 0.0)
     assert directions_of(None, draws) is None
     few = {"at": draws["at"][:5]}
@@ -104,3 +104,8 @@ def test_few_rows_of_a_skewed_posterior_have_the_right_mean(monkeypatch):
     with_slope = estimate()
     monkeypatch.setattr(rounds, "slope_beside", lambda weights, window, directions, old: np.zeros_like(old))
     assert with_slope < 0.7 * estimate()
+
+
+def test_directions_that_depend_on_each_other_have_none(window):
+    twice = {"at": np.concatenate([window[1]["at"], window[1]["at"]], axis=1)}
+    assert directions_of(expansion_of(np.eye(2 * DIM)), twice) is None

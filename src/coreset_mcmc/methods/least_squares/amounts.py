@@ -12,9 +12,12 @@ factor of 300 levels 800 draws ended at 0.06 nats, 2 400 at 0.01 and sooner.
 """
 
 MANY_COORDINATES, LARGER_SAMPLE = 200, 4
-"""Beside a Gaussian term with so many parameters, control variates have a sample so many times larger: passes over
-all rows for thousands of draws would cost far more.
+"""Beside a Gaussian term with so many parameters, control variates have a sample so many times larger, where there are
+four times as many rows still: passes over all rows for thousands of draws would cost far more.
 """
+
+FEW_OF_ALL = 4
+"""Control variates are used from this many times the rows of their sample, and so is the mode of a sample."""
 
 
 def draws_wanted(num_coordinates: int, coreset_size: int, *, has_term: bool) -> int:
@@ -26,8 +29,10 @@ def draws_wanted(num_coordinates: int, coreset_size: int, *, has_term: bool) -> 
     return min(max(wanted, FEWEST_DRAWS), MOST_DRAWS)
 
 
-def sample_wanted(size: int | None, num_coordinates: int, *, has_term: bool) -> int | None:
+def sample_wanted(size: int | None, num_rows: int, num_coordinates: int, *, has_term: bool) -> int | None:
     """Rows behind control variates, given what was asked for; none for all rows always."""
     if size is None:
         return None
-    return size * LARGER_SAMPLE if has_term and num_coordinates >= MANY_COORDINATES else size
+    larger = size * LARGER_SAMPLE
+    is_larger = has_term and num_coordinates >= MANY_COORDINATES and num_rows >= FEW_OF_ALL * larger
+    return larger if is_larger else size

@@ -393,5 +393,5 @@ class LeastSquares(MovesByKernel):
 
     def _mode_start(self, problem: Problem) -> ModeStart:
         has_term = self.has_term(problem)
-        size = sample_wanted(self.subsample_size, dimension(problem.position), has_term=has_term)
+        size = sample_wanted(self.subsample_size, problem.data.size, dimension(problem.position), has_term=has_term)
         return ModeStart(self.num_chains, self.max_newton_steps, size, self.chooses_rows, has_term)

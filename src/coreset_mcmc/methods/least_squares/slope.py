@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from coreset_mcmc.core.trees import flat_positions
 from coreset_mcmc.core.types import Position
@@ -32,6 +33,9 @@ LEAST_INFORMED = 0.05
 MOST_FEATURES = 0.5
 """Of the number of draws: with more directions than that their slopes are chance."""
 
+LEAST_INDEPENDENT = 1e-8
+"""What is new in a direction, as a share of the largest."""
+
 LARGEST = 1.0
 """Standard deviations by which a slope may move the mean: beyond, an expansion is of no use."""
 
@@ -39,14 +43,16 @@ LARGEST = 1.0
 class Directions(NamedTuple):
     """The draws of a window along the directions that may have a slope."""
 
-    features: np.ndarray
-    """Z (J, k), centred."""
+    basis: np.ndarray
+    """Q (J, k) of Z = Q R, the centred draws: orthonormal."""
+    triangle: np.ndarray
+    """R (k, k), upper triangular."""
     to_slope: np.ndarray
     """(d, k): the slope of the flat position is this times the coefficients of Z."""
 
     def take_from(self, side: np.ndarray) -> np.ndarray:
         """One side of the equations, (J,) or (J, M), without what the directions explain of it."""
-        result: np.ndarray = side - self.features @ np.linalg.lstsq(self.features, side, rcond=None)[0]
+        result: np.ndarray = side - self.basis @ (self.basis.T @ side)
         return result
 
     def without(self, window: Window) -> Window:
@@ -55,9 +61,10 @@ class Directions(NamedTuple):
 
     def slope(self, residual: np.ndarray) -> np.ndarray:
         """s (d,) that explains the residual T - L w (J,), shrunk by what chance alone would explain."""
-        num_draws, num_features = self.features.shape
-        coefficients = np.linalg.lstsq(self.features, residual, rcond=None)[0]
-        explained = self.features @ coefficients
+        num_draws, num_features = self.basis.shape
+        along_basis = residual @ self.basis
+        coefficients = solve_triangular(self.triangle, along_basis)
+        explained = self.basis @ along_basis
         noise = np.sum((residual - explained) ** 2) * num_features / max(num_draws - num_features, 1)
         share = max(0.0, 1.0 - noise / max(float(np.sum(explained**2)), np.finfo(float).tiny))
         size = share * float(np.linalg.norm(coefficients))
@@ -67,7 +74,9 @@ class Directions(NamedTuple):
 
 
 def directions_of(expansion: Expansion | None, positions: Position) -> Directions | None:
-    """Of draws (J, ...); none without an expansion, or with so many directions that their slopes would be chance."""
+    """Of draws (J, ...); none without an expansion, with so many directions that their slopes would be chance, or with
+    directions that depend on each other.
+    """
     if expansion is None:
         return None
     delta = flat_positions(positions) - expansion.centre
@@ -76,7 +85,11 @@ def directions_of(expansion: Expansion | None, positions: Position) -> Direction
     is_informed = np.var(features, axis=0) >= LEAST_INFORMED
     if not np.all(np.isfinite(features)) or not 0 < is_informed.sum() <= MOST_FEATURES * len(features):
         return None
-    return Directions(features[:, is_informed], to_units[is_informed].T)
+    basis, triangle = np.linalg.qr(features[:, is_informed])
+    sizes = np.abs(np.diagonal(triangle))
+    if sizes.min() <= LEAST_INDEPENDENT * sizes.max():
+        return None
+    return Directions(basis, triangle, to_units[is_informed].T)
 
 
 def pulled(window: Window, slope: np.ndarray, positions: Position) -> Window:

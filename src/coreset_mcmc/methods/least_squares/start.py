@@ -21,6 +21,7 @@ from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.trees import positions_of
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.data.one_pass_sample import RowSample, sample_by_scores
+from coreset_mcmc.methods.least_squares.amounts import FEW_OF_ALL
 from coreset_mcmc.methods.least_squares.conditional import JOINT_STEPS, unread_coordinates
 from coreset_mcmc.methods.least_squares.curvature import RowCurvature
 from coreset_mcmc.methods.least_squares.expansion import expansion_at
@@ -45,9 +46,6 @@ WIDENING = 1.5
 THICK_SHELL = 10
 """Dimensions up to which the shell is thick enough for all of it."""
 
-SMALL_DATA = 4
-"""Control variates are used from this many times the rows of their sample, and so is the mode of a sample."""
-
 TOLERANCE = 0.3
 """Distance to the mode, in posterior standard deviations, at which the search ends.
 
@@ -71,13 +69,13 @@ class ModeStart:
 
     def samples_rows(self, problem: Problem) -> bool:
         """Whether there are so many rows that control variates pay."""
-        return self.subsample_size is not None and problem.data.size >= SMALL_DATA * self.subsample_size
+        return self.subsample_size is not None and problem.data.size >= FEW_OF_ALL * self.subsample_size
 
     def begins_on_sample(self, problem: Problem) -> bool:
         """Whether there are so many rows that even the search for the mode begins on few of them."""
         if self._memory(problem) in problem.passes.memory:
             return False
-        return problem.data.size >= SMALL_DATA * len(problem.passes.resident.indices)
+        return problem.data.size >= FEW_OF_ALL * len(problem.passes.resident.indices)
 
     def sample_mode_step(self, state: LeastSquaresState, problem: Problem) -> Stepped:
         """A search on all rows begins at the mode of the sample, or at the given start if it has none."""
