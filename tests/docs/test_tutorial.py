@@ -39,7 +39,7 @@ ALONE = {"draws": 100, "num_coresets": 1, "sensitivity": False}
 
 
 def with_fewer_draws(fit, *arguments, **options):
-    return fit(*arguments, **{"progressbar": False, **options, "draws": 400, "tune": 200})
+    return fit(*arguments, **{"progressbar": False, **options, "draws": 1_000, "tune": 200})
 
 
 @pytest.mark.full

@@ -91,9 +91,10 @@ def refuse_unusable(runs: list[Sites], counts: list[int]) -> None:
     for run in runs:
         _refuse_random_plates(run)
     _refuse_other_sites(runs[0], runs[-1])
+    says_something = any(site.kind == "sample" and site.is_observed for site in runs[0].sites.values())
     for name, site in runs[0].sites.items():
         if site.kind == "sample" and not site.is_observed:
-            _refuse_latent(name, [run.sites[name] for run in runs], counts)
+            _refuse_latent(name, [run.sites[name] for run in runs], counts, may_be_label=says_something)
 
 
 def _refuse_kind(name: str, site: Site) -> None:
@@ -143,9 +144,11 @@ def _refuse_other_sites(whole: Sites, few: Sites) -> None:
         )
 
 
-def _refuse_latent(name: str, seen: list[Site], counts: list[int]) -> None:
+def _refuse_latent(name: str, seen: list[Site], counts: list[int], *, may_be_label: bool) -> None:
+    """``may_be_label``: whether anything is observed, without which a discrete value of each row is a response."""
     shapes = [site.value_shape for site in seen]
-    if seen[0].num_values and row_axis(name, [site.log_prob_shape for site in seen], counts) is not None:
+    is_of_rows = row_axis(name, [site.log_prob_shape for site in seen], counts) is not None
+    if may_be_label and seen[0].num_values and is_of_rows:
         return  # a label of each row, which is summed out
     if len(set(shapes)) > 1:
         follows = any(shape and count in shape for shape, count in zip(shapes, counts, strict=True))
