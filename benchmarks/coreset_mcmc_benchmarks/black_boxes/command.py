@@ -33,7 +33,8 @@ INTRODUCTION = """# Log-likelihoods that JAX cannot see into
 
 Models written with SciPy, NumPy or a loop in Python (`benchmarks/coreset_mcmc_benchmarks/black_boxes/problems.py`),
 fitted by `cm.fit(cm.Model.from_callable(...), data)` with all defaults, each in a process of its own. Seconds are from
-the import of the library to the last draw, compilation included, on two cores that did other work as well;
+the import of the library to the last draw, compilation included, on two cores that were idle for the first model
+and did other work as well for the others;
 [black_boxes.csv](black_boxes.csv) has those of the processor, too.
 A call is one of the user's function, for one position and any number of rows. Posterior means and
 standard deviations are compared with importance sampling on all rows by a t distribution at the mode that SciPy finds,
