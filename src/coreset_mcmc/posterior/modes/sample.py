@@ -166,4 +166,5 @@ def _climb() -> Any:
         at = ended.derivatives
         return Climbed(ended.position, at.value, at.hessian, ended.has_converged, values), number
 
-    return jax.jit(climb, static_argnums=(0, 1), compiler_options=quick_compilation(1) or None)
+    options = quick_compilation(1, one_thread=True)
+    return jax.jit(climb, static_argnums=(0, 1), compiler_options=options or None)
