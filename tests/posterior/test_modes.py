@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 import coreset_mcmc as cm
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.posterior.by_passes import FullPosterior, flat_position
+from coreset_mcmc.posterior.modes import sample
 from coreset_mcmc.posterior.modes.found import Mode, Modes
 from coreset_mcmc.posterior.modes.looking import find_modes
 from coreset_mcmc.posterior.modes.symmetry import copies, proposed_maps, symmetries
@@ -160,3 +162,22 @@ def test_draws_represent_the_modes_that_they_visit(rng):
     np.testing.assert_array_equal(modes.is_missing(here), [False, True])
     np.testing.assert_array_equal(modes.is_missing(np.concatenate([here, there])), [False, False])
     np.testing.assert_allclose(modes.shares, np.array([1.0, np.exp(-1.0)]) / (1.0 + np.exp(-1.0)))
+
+
+def test_a_climb_decomposes_one_matrix_at_a_time():
+    """Two calls for a batch of matrices at the same time can wait for each other's threads for ever.
+
+    One call is for the step, and one, which needs its outcome, for the decrement.
+    """
+    generator = np.random.default_rng(0)
+    model = cm.models.linear_regression(3)
+    position = jax.tree.map(np.asarray, starting_positions(model, jax.random.key(0), 1))
+    position = jax.tree.map(lambda leaf: leaf[0], position)
+    rows = to_rows({"x": generator.normal(size=(600, 3)), "y": generator.normal(size=600)})
+    few = sample.Sample(model, rows, position, 0)
+    flat, unravel = ravel_pytree(position)
+    weights = np.tile(few.weights, (few.num_climbers, 1))
+    starts = np.tile(np.asarray(flat), (few.num_climbers, 1))
+    nothing = np.zeros(flat.size, bool)
+    program = sample.climb_program().lower(few.model, unravel, few.rows, weights, starts, nothing).compile().as_text()
+    assert program.count('custom_call_target="lapack_') == 2

@@ -10,18 +10,14 @@ Options = dict[str, bool | int | str]
 
 
 @cache
-def quick_compilation(optimization_level: int, *, one_thread: bool = False) -> Options:
+def quick_compilation(optimization_level: int) -> Options:
     """Options of XLA that bring down the time of compilation; none where this XLA knows none.
 
-    On a CPU, level 1 halves it and a step may then take up to a half longer; level 0 cuts it to a third. Programs
-    with many small decompositions at once run in ``one_thread``, as fast: these would be shared out over threads that
-    may be waiting for them already, and one such program was seen to wait for ever.
+    On a CPU, level 1 halves it and a step may then take up to a half longer; level 0 cuts it to a third.
     """
     if jax.default_backend() != "cpu":
         return {}
     options: Options = {"xla_backend_optimization_level": optimization_level, "xla_cpu_use_fusion_emitters": False}
-    if one_thread:
-        options["xla_cpu_multi_thread_eigen"] = False
     try:
         jax.jit(lambda: 0, compiler_options=options).lower().compile()
     except jax.errors.JaxRuntimeError:

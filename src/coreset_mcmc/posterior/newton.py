@@ -124,20 +124,31 @@ class NewtonSearch:
 
     def step(self, state: NewtonSearchState, problem: Problem) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         """Try one step, inside a compiled program that holds all rows."""
-        candidate = self.propose(state)
-        moved, info = self.judge(state, candidate, derivatives(problem, candidate))
+        candidate, predicted = self.proposal(state)
+        moved, info = self.judge(state, candidate, derivatives(problem, candidate), predicted)
         return moved, info._replace(num_evaluations=jnp.asarray(num_derivative_evaluations(problem), jnp.int64))
 
     def propose(self, state: NewtonSearchState) -> Array:
         """Where to go next."""
-        return state.position + _uphill_step(state.derivatives, state.damping)[0]
+        return self.proposal(state)[0]
+
+    def proposal(self, state: NewtonSearchState) -> tuple[Array, Array]:
+        """Where to go next, and by how much the local quadratic rises on the way.
+
+        In a program :meth:`judge` should be given the second. It would decompose the same matrix again, at the same
+        time, and two such calls for a batch of matrices can wait for each other for ever: each needs the threads that
+        the other one holds.
+        """
+        step, predicted = _uphill_step(state.derivatives, state.damping)
+        return state.position + step, predicted
 
     def judge(
-        self, state: NewtonSearchState, candidate: Array, there: Derivatives
+        self, state: NewtonSearchState, candidate: Array, there: Derivatives, predicted: Array | None = None
     ) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         """Go there if it is higher; otherwise stay and be more careful. Evaluations are for the caller to count."""
         xp = state.position.__array_namespace__()
-        at, predicted = state.derivatives, _uphill_step(state.derivatives, state.damping)[1]
+        at = state.derivatives
+        predicted = self.proposal(state)[1] if predicted is None else predicted
         value = there.value
         slack = ROUNDING * xp.abs(at.value)
         rises = value - at.value > -slack

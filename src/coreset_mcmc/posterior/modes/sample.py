@@ -106,7 +106,9 @@ class Sample:
             return np.concatenate([array, np.repeat(array[-1:], lanes - count, axis=0)])
 
         unravel = ravel_pytree(self.position)[1]
-        found = _climb()(self.model, unravel, self.rows, fill(own), fill(flat), nothing if is_held is None else is_held)
+        found = climb_program()(
+            self.model, unravel, self.rows, fill(own), fill(flat), nothing if is_held is None else is_held
+        )
         self.num_evaluations += int(found[1]) * lanes * self.count * (1 + flat.shape[1])
         climbed: Climbed = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], found[0])
         return climbed
@@ -133,7 +135,8 @@ def _heights() -> Any:
 
 
 @cache
-def _climb() -> Any:
+def climb_program() -> Any:
+    """Compiled once for each model."""
     search = NewtonSearch(max_iterations=10 * NUM_STEPS, tolerance=TOLERANCE)
 
     def climb(model: Model, unravel: Any, rows: Batch, weights: jax.Array, flat: jax.Array, is_held: jax.Array) -> Any:
@@ -146,8 +149,8 @@ def _climb() -> Any:
             return held(found._replace(value=finite_or_impossible(found.value)), is_held)
 
         def one_step(state: Any, own: jax.Array) -> Any:
-            candidate = search.propose(state)
-            return search.judge(state, candidate, derivatives(candidate, own))[0]
+            candidate, predicted = search.proposal(state)
+            return search.judge(state, candidate, derivatives(candidate, own), predicted)[0]
 
         def go_on(carry: Any) -> jax.Array:
             number, states = carry
@@ -166,5 +169,4 @@ def _climb() -> Any:
         at = ended.derivatives
         return Climbed(ended.position, at.value, at.hessian, ended.has_converged, values), number
 
-    options = quick_compilation(1, one_thread=True)
-    return jax.jit(climb, static_argnums=(0, 1), compiler_options=options or None)
+    return jax.jit(climb, static_argnums=(0, 1), compiler_options=quick_compilation(1) or None)
