@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -121,6 +122,29 @@ def test_worse_draws_are_not_taken(funnel_data, monkeypatch):
         )
     assert len(calls) == 1
     assert np.ptp(fitted.posterior["log_spread"].to_numpy()) > 0
+
+
+@pytest.mark.full
+def test_an_interrupted_rescue_does_not_cost_the_draws_there_were(funnel_data, monkeypatch):
+    """Ctrl-C in the first steps of the trees: of those few draws nothing can be said, so they may not win."""
+
+    def interrupted(key, sampler, problem, **options):
+        run = rescue.sample_by_trees(key, sampler, problem, **{**options, "draws": 5, "tune": 0})
+        return replace(run, reason="interrupted")
+
+    monkeypatch.setattr(stages, "mixing_of", _poor_at_first)
+    monkeypatch.setattr(stages, "sample_by_trees", interrupted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = cm.fit(
+            funnel_model(), funnel_data, coreset_size=400, draws=150, tune=0, random_seed=1, progressbar=False
+        )
+    assert fitted.posterior.sizes["draw"] == 150
+
+
+def _poor_at_first(history):
+    found = mixing_of(history)
+    return found._replace(diverging=1.0) if found.num_draws == 150 else found
 
 
 def _always_poor(history):

@@ -18,7 +18,14 @@ from coreset_mcmc.driver.run import Run, run
 from coreset_mcmc.fitting.plan import Plan
 from coreset_mcmc.fitting.precompile import Preparation
 from coreset_mcmc.fitting.request import Request
-from coreset_mcmc.fitting.rescue import MOST_COORDINATES, joined, mixing_of, sample_by_slices, sample_by_trees
+from coreset_mcmc.fitting.rescue import (
+    MOST_COORDINATES,
+    Mixing,
+    joined,
+    mixing_of,
+    sample_by_slices,
+    sample_by_trees,
+)
 from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.tuned_sampling import TunedSampling
 from coreset_mcmc.models.model import Model
@@ -88,15 +95,25 @@ def sample(request: Request, training: Training, key: Key) -> Sampling:
 
 
 def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
-    """The best mixing of what was drawn, of trees where that mixes badly, and of slices where trees diverge."""
-    found = [made]
-    if mixing_of(made.history).is_poor:
-        found.append(_by_trees(request, trained, made, jax.random.fold_in(key, 1)))
-    if mixing_of(found[-1].history).diverges and _num_coordinates(made) <= MOST_COORDINATES:
-        best = max(found, key=lambda one: mixing_of(one.history).rank)
-        found.append(_by_slices(request, trained, best, jax.random.fold_in(key, 2)))
-    best = max(found, key=lambda one: mixing_of(one.history).rank)
-    return best._replace(run=joined([one.run for one in found], best.run))
+    """The best mixing of what was drawn, of trees where that mixes badly, and of slices where trees diverge.
+
+    Ctrl-C ends the search for something better: draws that were complete before are never lost to it.
+    """
+    found = [(mixing_of(made.history), made)]
+
+    def add(tried: Sampling) -> None:
+        found.append((mixing_of(tried.history), tried))
+
+    if found[0][0].is_poor:
+        add(_by_trees(request, trained, made, jax.random.fold_in(key, 1)))
+    if not found[-1][1].run.is_interrupted and found[-1][0].diverges and _num_coordinates(made) <= MOST_COORDINATES:
+        add(_by_slices(request, trained, _best_of(found), jax.random.fold_in(key, 2)))
+    best = _best_of([pair for pair in found if not pair[1].run.is_interrupted])
+    return best._replace(run=joined([tried.run for _, tried in found], best.run))
+
+
+def _best_of(found: list[tuple[Mixing, Sampling]]) -> Sampling:
+    return max(found, key=lambda pair: pair[0].rank)[1]
 
 
 def _num_coordinates(made: Sampling) -> int:

@@ -10,17 +10,15 @@ together in one matrix product. Trajectories are BlackJAX's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from blackjax.mcmc import hmc
 
-from coreset_mcmc.core.errors import require_positive
 from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import Kernel, KernelInfo, check_continuous, check_differentiable
+from coreset_mcmc.kernels.base import KernelInfo
 from coreset_mcmc.kernels.blackjax_state import BlackJAXState
-from coreset_mcmc.kernels.shape import check_factor
+from coreset_mcmc.kernels.whitened import Whitened
 from coreset_mcmc.posterior.target import CoresetTarget
 
 TRAJECTORY = 1.5708
@@ -34,26 +32,13 @@ MAX_LEAPFROG = 64
 
 @pytree
 @dataclass(frozen=True)
-class WhitenedHMC(Kernel):
+class WhitenedHMC(Whitened):
     """Trajectories of a quarter period under the inverse mass matrix L L'.
 
     Args:
         scale: L (d, d), a factor of the covariance of the flattened position.
         step_size: in standard deviations.
     """
-
-    scale: Any
-    step_size: Any = 0.5
-
-    caches_gradient = True
-
-    def __post_init__(self) -> None:
-        require_positive("WhitenedHMC step_size", self.step_size)
-
-    def check(self, position: Position, target: CoresetTarget) -> None:
-        check_continuous("WhitenedHMC", position)
-        check_differentiable("WhitenedHMC", target)
-        check_factor("WhitenedHMC scale", self.scale, position)
 
     @property
     def num_leapfrog(self) -> jax.Array:

@@ -7,16 +7,14 @@ turn, wherever they are. Trees are BlackJAX's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from blackjax.mcmc import nuts
 
-from coreset_mcmc.core.errors import require_positive
 from coreset_mcmc.core.types import Key, Position, pytree
-from coreset_mcmc.kernels.base import Kernel, KernelInfo, check_continuous, check_differentiable
+from coreset_mcmc.kernels.base import KernelInfo
 from coreset_mcmc.kernels.blackjax_state import BlackJAXState
-from coreset_mcmc.kernels.shape import check_factor
+from coreset_mcmc.kernels.whitened import Whitened
 from coreset_mcmc.posterior.target import CoresetTarget
 
 MAX_DOUBLINGS = 10
@@ -24,7 +22,7 @@ MAX_DOUBLINGS = 10
 
 @pytree
 @dataclass(frozen=True)
-class WhitenedNUTS(Kernel):
+class WhitenedNUTS(Whitened):
     """Trees of at most 2^10 - 1 steps under the inverse mass matrix L L'.
 
     Args:
@@ -32,19 +30,7 @@ class WhitenedNUTS(Kernel):
         step_size: in standard deviations.
     """
 
-    scale: Any
-    step_size: Any = 0.5
-
-    caches_gradient = True
     has_data_dependent_loops = True
-
-    def __post_init__(self) -> None:
-        require_positive("WhitenedNUTS step_size", self.step_size)
-
-    def check(self, position: Position, target: CoresetTarget) -> None:
-        check_continuous("WhitenedNUTS", position)
-        check_differentiable("WhitenedNUTS", target)
-        check_factor("WhitenedNUTS scale", self.scale, position)
 
     def init(self, position: Position, target: CoresetTarget) -> BlackJAXState:
         return BlackJAXState(nuts.init(position, target.log_density))

@@ -96,9 +96,9 @@ class FullPosterior:
         self, search: NewtonSearch, state: NewtonSearchState, description: str = "looking for the mode"
     ) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         """One step of a search that began at a NumPy array: one pass."""
-        candidate = search.propose(state)
+        proposal = search.propose(state)
         with np.errstate(all="ignore"):
-            moved, info = search.judge(state, candidate, self.derivatives(candidate, description))
+            moved, info = search.judge(state, proposal, self.derivatives(proposal.position, description))
         return moved, info._replace(num_evaluations=np.int64(self.num_derivative_evaluations))
 
     def find_mode(self, search: NewtonSearch, start: np.ndarray) -> tuple[NewtonSearchState, NewtonSearchInfo]:

@@ -73,6 +73,15 @@ class NewtonSearchState(NamedTuple):
     has_converged: Array
 
 
+class Proposal(NamedTuple):
+    """Where a search may go next."""
+
+    position: Array
+    """(d,), flattened."""
+    rise: Array
+    """By how much the local quadratic is higher there."""
+
+
 class NewtonSearchInfo(NamedTuple):
     """What one iteration reports."""
 
@@ -124,39 +133,33 @@ class NewtonSearch:
 
     def step(self, state: NewtonSearchState, problem: Problem) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         """Try one step, inside a compiled program that holds all rows."""
-        candidate, predicted = self.proposal(state)
-        moved, info = self.judge(state, candidate, derivatives(problem, candidate), predicted)
+        proposal = self.propose(state)
+        moved, info = self.judge(state, proposal, derivatives(problem, proposal.position))
         return moved, info._replace(num_evaluations=jnp.asarray(num_derivative_evaluations(problem), jnp.int64))
 
-    def propose(self, state: NewtonSearchState) -> Array:
-        """Where to go next."""
-        return self.proposal(state)[0]
+    def propose(self, state: NewtonSearchState) -> Proposal:
+        """Where to go next.
 
-    def proposal(self, state: NewtonSearchState) -> tuple[Array, Array]:
-        """Where to go next, and by how much the local quadratic rises on the way.
-
-        In a program :meth:`judge` should be given the second. It would decompose the same matrix again, at the same
-        time, and two such calls for a batch of matrices can wait for each other for ever: each needs the threads that
-        the other one holds.
+        A step decomposes two matrices, one here and one in :meth:`judge`, which needs the outcome of the first. Two
+        such calls at the same time, each for a batch of matrices, can wait for each other's threads for ever.
         """
-        step, predicted = _uphill_step(state.derivatives, state.damping)
-        return state.position + step, predicted
+        step, rise = _uphill_step(state.derivatives, state.damping)
+        return Proposal(state.position + step, rise)
 
     def judge(
-        self, state: NewtonSearchState, candidate: Array, there: Derivatives, predicted: Array | None = None
+        self, state: NewtonSearchState, proposal: Proposal, there: Derivatives
     ) -> tuple[NewtonSearchState, NewtonSearchInfo]:
         """Go there if it is higher; otherwise stay and be more careful. Evaluations are for the caller to count."""
         xp = state.position.__array_namespace__()
         at = state.derivatives
-        predicted = self.proposal(state)[1] if predicted is None else predicted
         value = there.value
         slack = ROUNDING * xp.abs(at.value)
         rises = value - at.value > -slack
-        gain_ratio = (value - at.value + slack) / (predicted + slack)
+        gain_ratio = (value - at.value + slack) / (proposal.rise + slack)
         reached = Derivatives(*(xp.where(rises, new, old) for new, old in zip(there, at, strict=True)))
         decrement = newton_decrement(reached)
         moved = NewtonSearchState(
-            position=xp.where(rises, candidate, state.position),
+            position=xp.where(rises, proposal.position, state.position),
             derivatives=reached,
             damping=xp.where(rises, state.damping * _damping_change(xp, gain_ratio), state.damping * state.growth),
             growth=xp.where(rises, 2.0, 2.0 * state.growth),
@@ -164,13 +167,13 @@ class NewtonSearch:
             has_converged=decrement < self.tolerance,
         )
         nothing = xp.zeros((), dtype=xp.int64)
-        return moved, NewtonSearchInfo(decrement, reached.value, nothing, self._status(moved))
+        return moved, NewtonSearchInfo(decrement, reached.value, nothing, self._status(moved, decrement))
 
-    def _status(self, state: NewtonSearchState) -> Array:
+    def _status(self, state: NewtonSearchState, decrement: Array) -> Array:
         xp = state.position.__array_namespace__()
         is_finite = xp.all(xp.isfinite(state.derivatives.gradient)) & xp.all(xp.isfinite(state.derivatives.hessian))
         has_failed = ~state.has_converged & (state.iteration >= self.max_iterations)
-        is_peaked = xp.isfinite(newton_decrement(state.derivatives))
+        is_peaked = xp.isfinite(decrement)
         failure = xp.where(is_peaked, Status.MODE_NOT_FOUND.value, Status.HESSIAN_NOT_NEGATIVE_DEFINITE.value)
         status = xp.where(has_failed, failure, Status.OK.value)
         return xp.where(is_finite, status, Status.DERIVATIVES_NOT_FINITE.value).astype(xp.int32)

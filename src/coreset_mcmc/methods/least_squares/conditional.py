@@ -54,11 +54,11 @@ def conditional_step(state: LeastSquaresState, problem: Problem, search: NewtonS
     """One Newton step of the parameters that rows read: a pass."""
     assert state.search is not None
     now = state.search._replace(derivatives=held(state.search.derivatives, state.is_held))
-    candidate = search.propose(now)
+    proposal = search.propose(now)
     with np.errstate(all="ignore"):
-        there = posterior_of(problem).derivatives(candidate, "looking for a centre")
-        moved, info = search.judge(now, candidate, held(there, state.is_held))
-    is_there = np.array_equal(moved.position, candidate)
+        there = posterior_of(problem).derivatives(proposal.position, "looking for a centre")
+        moved, info = search.judge(now, proposal, held(there, state.is_held))
+    is_there = np.array_equal(moved.position, proposal.position)
     moved = moved._replace(derivatives=there if is_there else state.search.derivatives)
     has_failed = int(info.status) != Status.OK.value or moved.iteration >= most
     after = Phase.PILOT if moved.has_converged else Phase.COLD_ROUNDS if has_failed else Phase.CONDITIONAL

@@ -19,7 +19,7 @@ from coreset_mcmc.models.rows import rows_at
 from coreset_mcmc.posterior.by_passes import FullPosterior
 from coreset_mcmc.posterior.modes.found import SAME_MODE, Mode
 from coreset_mcmc.posterior.modes.search import Peak, Peaks, evidence
-from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState, held, newton_decrement
+from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchState, Proposal, held, newton_decrement
 from coreset_mcmc.posterior.second_order import Derivatives
 
 SMALL_RACE = 8_192
@@ -85,20 +85,20 @@ class Race:
             if not going:
                 return
             searches = [self._held(self.runners[number].search) for number in going]
-            candidates = [self.search.propose(search) for search in searches]
-            there = posterior.derivatives_at(candidates, DESCRIPTION)
+            proposals = [self.search.propose(search) for search in searches]
+            there = posterior.derivatives_at([proposal.position for proposal in proposals], DESCRIPTION)
             self.num_evaluations += len(going) * posterior.num_derivative_evaluations
-            for number, search, candidate, found in zip(going, searches, candidates, there, strict=True):
-                self.runners[number] = self._moved(self.runners[number], search, candidate, found)
+            for number, search, proposal, found in zip(going, searches, proposals, there, strict=True):
+                self.runners[number] = self._moved(self.runners[number], search, proposal, found)
 
     def _held(self, search: NewtonSearchState) -> NewtonSearchState:
         return search._replace(derivatives=held(search.derivatives, self.is_held)) if self.is_held.any() else search
 
-    def _moved(self, runner: Runner, search: NewtonSearchState, candidate: np.ndarray, there: Derivatives) -> Runner:
+    def _moved(self, runner: Runner, search: NewtonSearchState, proposal: Proposal, there: Derivatives) -> Runner:
         with np.errstate(all="ignore"):
             own = held(there, self.is_held) if self.is_held.any() else there
-            moved, info = self.search.judge(search, candidate, own)
-        is_there = np.array_equal(moved.position, candidate)
+            moved, info = self.search.judge(search, proposal, own)
+        is_there = np.array_equal(moved.position, proposal.position)
         known = there if is_there else runner.search.derivatives
         has_ended = bool(moved.has_converged) or int(info.status) != Status.OK.value
         return Runner(runner.peak, moved._replace(derivatives=known), has_ended)

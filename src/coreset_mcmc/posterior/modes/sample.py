@@ -149,8 +149,8 @@ def climb_program() -> Any:
             return held(found._replace(value=finite_or_impossible(found.value)), is_held)
 
         def one_step(state: Any, own: jax.Array) -> Any:
-            candidate, predicted = search.proposal(state)
-            return search.judge(state, candidate, derivatives(candidate, own), predicted)[0]
+            proposal = search.propose(state)
+            return search.judge(state, proposal, derivatives(proposal.position, own))[0]
 
         def go_on(carry: Any) -> jax.Array:
             number, states = carry
