@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from blackjax.mcmc.hmc import HMCState
 
 import coreset_mcmc as cm
 from coreset_mcmc.diagnostics.metrics import min_bulk_ess, two_moment_kl, two_moment_kl_floor
 from coreset_mcmc.driver.run import run
+from coreset_mcmc.kernels.blackjax_state import BlackJAXState
 from coreset_mcmc.methods.sampling import SamplingProblem
-from coreset_mcmc.methods.tuned_sampling import NUM_TUNING, TunedSampling
+from coreset_mcmc.methods.tuned_sampling import NUM_TUNING, TunedSampling, without_strays
 from coreset_mcmc.models.gaussian_location import coreset_posterior
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -60,3 +62,29 @@ def test_draws_of_tuning_are_never_kept():
     fitted = cm.fit(cm.models.gaussian_location(2), data, tune=0, **options)
     assert dict(fitted.posterior.sizes)["draw"] == 150
     assert fitted.sampling.num_steps == 150 + NUM_TUNING
+
+
+@pytest.mark.parametrize("by_trees", [False, True])
+def test_a_hopeless_start_is_not_kept(problem, by_trees):
+    """One of four chains 1e4 standard deviations away, where steps that serve the others get nowhere."""
+    far = {"theta": problem.initial_positions["theta"].at[2].set(800.0)}
+    with jax.enable_x64(True):
+        mean, variance = coreset_posterior(problem.target.rows, problem.target.weights)
+        sampler = TunedSampling(jnp.eye(DIM) * jnp.sqrt(variance), by_trees=by_trees)
+        sampled = run(sampler, SamplingProblem(problem.target, far), jax.random.key(0), num_steps=NUM_TUNING + 100)
+    distance = np.abs(sampled.history.position["theta"][NUM_TUNING:] - np.asarray(mean))
+    assert distance.max() < 7.0 * np.sqrt(variance)
+
+
+@pytest.mark.parametrize("height", [-np.inf, np.nan, -5_000.0])
+def test_strays_are_those_that_count_for_nothing(height):
+    positions = {"x": jnp.arange(3.0)}
+    told = without_strays(BlackJAXState(HMCState(positions, jnp.array([-70.0, -3.0, height]), positions)))
+    assert told.position["x"].tolist() == [0.0, 1.0, 1.0]
+    assert told.log_density.tolist() == [-70.0, -3.0, -3.0]
+
+
+def test_where_no_start_is_possible_all_stay():
+    positions = {"x": jnp.arange(3.0)}
+    told = without_strays(BlackJAXState(HMCState(positions, jnp.full(3, -jnp.inf), positions)))
+    assert told.position["x"].tolist() == [0.0, 1.0, 2.0]

@@ -22,6 +22,8 @@ from coreset_mcmc.methods.sampling import SamplesCoreset, SamplingInfo, Sampling
 
 NUM_TUNING = 100
 TARGET_ACCEPTANCE = 0.8
+STRAY, STRAY_PER_COORDINATE = 100.0, 10.0
+"""Nats below the highest chain at which a start is hopeless, and more of them for each coordinate."""
 
 
 class TunedState(NamedTuple):
@@ -61,7 +63,7 @@ class TunedSampling(SamplesCoreset):
         del key
         first = jnp.asarray(self.scale.shape[0] ** -0.25, self.scale.dtype)
         averaging = dual_averaging_adaptation(self.acceptance_rate)[0](first)
-        chains = init_chains(self._kernel(first), problem.initial_positions, problem.target)
+        chains = without_strays(init_chains(self._kernel(first), problem.initial_positions, problem.target))
         return TunedState(chains, averaging, jnp.zeros((), jnp.int32), jnp.array(False))
 
     def step(self, key: Key, state: TunedState, problem: SamplingProblem) -> tuple[TunedState, SamplingInfo]:
@@ -74,3 +76,17 @@ class TunedSampling(SamplesCoreset):
         averaging = jax.tree.map(lambda new, old: jnp.where(is_tuning, new, old), updated, state.averaging)
         moved = TunedState(chains, averaging, state.number + 1, state.done)
         return moved, sampling_info(chains, info, problem.target)
+
+
+def without_strays(chains: Any) -> Any:
+    """Chains that start where hardly any probability can be go where the highest one starts.
+
+    Starts may come from a Gaussian that is much too wide. So far out gradients are so large that no step size serves
+    there and elsewhere, and such a chain never moves. Even a peak of its own counts for nothing so far below, unless it
+    is wider by a factor of e^10 in every coordinate.
+    """
+    heights = jnp.where(jnp.isfinite(chains.log_density), chains.log_density, -jnp.inf)
+    num_coordinates = sum(leaf[0].size for leaf in jax.tree.leaves(chains.position))
+    is_stray = heights < jnp.max(heights) - (STRAY + STRAY_PER_COORDINATE * num_coordinates)
+    places = jnp.where(is_stray, jnp.argmax(heights), jnp.arange(heights.size))
+    return jax.tree.map(lambda leaf: leaf[places], chains)
