@@ -16,7 +16,7 @@ TOLERANCE = 0.1
 """In standard deviations of the posterior."""
 ERRORS = 4.0
 LARGEST_RHAT = 1.05
-"""Above it chains of NUTS are no reference."""
+"""Above it chains disagree: ours are then wrong, and those of NUTS are no reference."""
 Summary = Mapping[str, Mapping[str, float]]
 
 
@@ -32,16 +32,24 @@ def compared(ours: Summary, theirs: Summary) -> dict[str, Any]:
     error = np.hypot(mine["mcse_mean"], other["mcse_mean"])
     error_sd = np.hypot(mine["mcse_sd"], other["mcse_sd"])
     within = (shift <= ERRORS * error + TOLERANCE * sd) & (stretch <= ERRORS * error_sd + TOLERANCE * sd)
-    is_reference = bool(other["r_hat"].max() <= LARGEST_RHAT)
     outside = names[int(np.argmax(np.where(within, -1.0, shift / error)))]
     return {
-        "agrees": "yes" if within.all() else f"no: {outside}" if is_reference else f"unclear: {outside}",
+        "agrees": _in_words(bool(within.all()), outside, mine["r_hat"], other["r_hat"]),
         "compared": len(names),
         "largest_shift": float((shift / sd).max()),
         "largest_shift_in_errors": float((shift / error).max()),
         "smallest_deviation_ratio": float((mine["sd"] / sd).min()),
         "largest_deviation_ratio": float((mine["sd"] / sd).max()),
     }
+
+
+def _in_words(is_within: bool, outside: str, ours: np.ndarray, theirs: np.ndarray) -> str:
+    """Chains that disagree have such large errors that anything is within them."""
+    if not bool(np.max(ours) <= LARGEST_RHAT):
+        return "no: our chains disagree"
+    if not bool(np.max(theirs) <= LARGEST_RHAT):
+        return "unclear: chains of NUTS disagree"
+    return "yes" if is_within else f"no: {outside}"
 
 
 def _column(side: Summary, names: list[str], key: str) -> np.ndarray:

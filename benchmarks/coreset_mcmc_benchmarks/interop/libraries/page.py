@@ -18,8 +18,8 @@ a process of its own, which is stopped after a limit by the clock, on a machine 
 over all cores, without importing, with making the model and compiling;
 other work on the machine changes them little. "Agrees" is yes if every mean and every standard deviation of every
 parameter differs by at most {ERRORS:g} Monte Carlo errors of both sides together plus {TOLERANCE:g} standard deviations
-of the posterior; otherwise it names the worst parameter, and says "unclear" if the chains of NUTS themselves disagree
-(R-hat above {LARGEST_RHAT}). Shifts and ratios of standard deviations are the largest of a model.
+of the posterior, and the chains of each side agree among themselves (R-hat up to {LARGEST_RHAT}). Otherwise it names the
+worst parameter, and says "unclear" if it is the chains of NUTS that disagree. Shifts and ratios of standard deviations are the largest of a model.
 
 `coreset-mcmc bench libraries --out docs/benchmarks`
 """
