@@ -17,9 +17,10 @@ a process of its own, which is stopped after a limit by the clock, on a machine 
 [libraries.csv](libraries.csv) says how many rows, draws and seconds. Seconds here are those of the processor,
 over all cores, without importing, with making the model and compiling;
 other work on the machine changes them little. "Agrees" is yes if every mean and every standard deviation of every
-parameter differs by at most {ERRORS:g} Monte Carlo errors of both sides together plus {TOLERANCE:g} standard deviations
-of the posterior, and the chains of each side agree among themselves (R-hat up to {LARGEST_RHAT}). Otherwise it names the
-worst parameter, and says "unclear" if it is the chains of NUTS that disagree. Shifts and ratios of standard deviations are the largest of a model.
+parameter differs by at most {ERRORS:g} Monte Carlo errors of both sides together plus {TOLERANCE:g} standard
+deviations of the posterior, and the chains of each side agree among themselves (R-hat up to {LARGEST_RHAT}).
+Otherwise it names the worst parameter, and says "unclear" if it is the chains of NUTS that disagree. Shifts and
+ratios of standard deviations are the largest of a model.
 
 `coreset-mcmc bench libraries --out docs/benchmarks`
 """
