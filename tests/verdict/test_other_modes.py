@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
-from coreset_mcmc.posterior.modes.found import Mode, Modes
+from coreset_mcmc.posterior.modes.found import Mode, Modes, nats_left_out
+from coreset_mcmc.results.left_out import kl_where_draws_are
 from coreset_mcmc.verdict import BAD, CARE, GOOD
 from coreset_mcmc.verdict.other_modes import NAME, judged
 from tests.helpers.several_modes import clusters, factors
@@ -55,6 +56,27 @@ def test_a_mode_of_some_mass_calls_for_care_and_so_does_an_unknown_sign():
     assert (found.level, found.value) == (CARE, 0.0)
     assert "harmless for whatever is the same" in found.text
     assert other_modes(made.exact(draws=20, tune=5, chains=2, progressbar=False)).level == CARE
+
+
+@pytest.mark.full
+def test_what_is_left_out_is_part_of_the_estimate():
+    """KL(one mode || all) is -log of its share; what the draws themselves show is next to nothing."""
+    made = fit(*factors(np.random.default_rng(0)))
+    share = made.settings["other_modes"]
+    assert 0.1 < share < 0.5
+    assert made.kl_estimate == pytest.approx(-np.log1p(-share), rel=0.1)
+    assert kl_where_draws_are(made) < 0.01
+    judged = made.trust(num_coresets=2, sensitivity=True)
+    assert judged.kl_estimate > 0.1
+    assert judged.size_sensitivity < 0.1
+    assert judged.findings[0].value < 0.01
+
+
+def test_nats_of_what_is_left_out():
+    assert nats_left_out(0.0) == 0.0
+    assert nats_left_out(0.75) == pytest.approx(np.log(4.0))
+    assert 20.0 < nats_left_out(1.0) < np.inf
+    assert np.isnan(nats_left_out(np.nan))
 
 
 def test_levels():

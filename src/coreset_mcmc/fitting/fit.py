@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.sizes import advice_for_few_rows, hardly_pays
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.modes.found import nats_left_out
 from coreset_mcmc.results.fit import Fit
 
 
@@ -116,13 +118,14 @@ def fit(
     with show_passes(progressbar):
         reading = explore(read(request))
         fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_best(request, reading)
+    left_out = nats_left_out(float(fitted.settings.get("other_modes", 0.0))) if fitted.samples_coreset else 0.0
     beyond = str(fitted.settings.get("beyond_the_support", ""))
     about_coreset = coreset_warnings(fitted.kl_estimate, beyond) if fitted.samples_coreset else []
     if coreset_size is None and fitted.samples_coreset:
         about_coreset = [*about_coreset, *_about_size(len(fitted.coreset.indices), fitted.coreset.num_rows)]
     for message in [*mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)
-    return fitted
+    return replace(fitted, kl_estimate=fitted.kl_estimate + left_out) if left_out else fitted
 
 
 def _about_size(size: int, num_rows: int) -> list[str]:

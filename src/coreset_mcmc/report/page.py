@@ -19,6 +19,7 @@ from coreset_mcmc.report.verdict import in_plain_words, verdict_of
 from coreset_mcmc.report.wording import clean, number
 from coreset_mcmc.results.coreset import ROW, WEIGHT
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.results.left_out import kl_where_draws_are
 
 TEMPLATE = "report.html"
 LONGEST_NOTE = 2_000
@@ -99,7 +100,7 @@ def _notes(content: Content) -> list[str]:
     notes = [clean(note, LONGEST_NOTE) for note in content.notes]
     fit, tree = content.fit, content.fit.tree
     beyond = str(fit.settings.get("beyond_the_support", ""))
-    found = coreset_warnings(fit.kl_estimate, beyond) if fit.samples_coreset else []
+    found = coreset_warnings(kl_where_draws_are(fit), beyond) if fit.samples_coreset else []
     if "sample_stats" in tree and "diverging" in tree["sample_stats"]:
         found = [*sampling_warnings(tree), *found]
     return notes + [note for note in (clean(text, LONGEST_NOTE) for text in found) if note not in notes]

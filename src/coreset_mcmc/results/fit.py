@@ -62,9 +62,10 @@ class Fit:
     kl_estimate: float
     """Estimated KL(coreset posterior || full posterior) in nats, from draws that training has not seen.
 
-    Half the variance over draws of the difference of the two log-likelihoods. Reliable when small; it cannot see modes
-    that the chains never visited. Infinite or NaN if some draws are impossible under rows that are not in the coreset;
-    NaN for draws of anything else than a coreset posterior.
+    Half the variance over draws of the difference of the two log-likelihoods, and -log(1 - s) if the draws leave out a
+    share s of the mass in modes that were found. Reliable when small; nothing sees modes that were never found.
+    Infinite or NaN if some draws are impossible under rows that are not in the coreset; NaN for draws of anything else
+    than a coreset posterior.
     """
     pilot: Cost
     training: Cost

@@ -17,8 +17,10 @@ from coreset_mcmc.diagnostics.mixing import sampling_quality
 from coreset_mcmc.driver.progress import labelled, show_passes
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.distance import NEGLIGIBLE, survey
+from coreset_mcmc.posterior.modes.found import nats_left_out
 from coreset_mcmc.results.fit import Fit, model_of
 from coreset_mcmc.results.influence import effective_number, influence_of
+from coreset_mcmc.results.left_out import kl_where_draws_are
 from coreset_mcmc.results.ratios import smoothed, weighted_rows
 from coreset_mcmc.verdict import rules
 from coreset_mcmc.verdict.other_draws import without_coreset_draws
@@ -98,7 +100,7 @@ def trust(
     comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
     if comparison.place:
         comparison = comparison._replace(place=users_name(fit, comparison.place))
-    kl_of_others = largest_known(other.fit.kl_estimate for other in others if other.fit is not None)
+    kl_of_others = largest_known(kl_where_draws_are(other.fit) for other in others if other.fit is not None)
     if others:
         failure = next((other.failure for other in others if other.failure), "")
         findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
@@ -120,7 +122,7 @@ def trust(
     return conclude(
         findings,
         summary,
-        kl_estimate=passed.kl_estimate,
+        kl_estimate=passed.kl_estimate + nats_left_out(elsewhere.finding.value),
         pareto_k=passed.pareto_k,
         effective_draws=passed.effective_draws,
         num_draws=passed.num_draws,

@@ -18,6 +18,7 @@ from coreset_mcmc.fitting.fit import fit as fit_again
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD, METHODS
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.results.left_out import kl_where_draws_are
 
 
 def options_of(fit: Fit) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class Refit(NamedTuple):
     @property
     def kl_estimate(self) -> float:
         """Its estimated KL, infinite if that could not be computed; NaN if there is no fit."""
-        return math.nan if self.fit is None else largest([self.fit.kl_estimate])
+        return math.nan if self.fit is None else largest([kl_where_draws_are(self.fit)])
 
 
 def largest(estimates: Iterable[float]) -> float:

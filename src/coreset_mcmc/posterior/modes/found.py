@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -19,6 +20,11 @@ SAME_MODE = 1.0
 """Standard deviations up to which two searches have found the same mode."""
 FAR = 3.0
 """Standard deviations from which on a copy of a mode is another mode."""
+
+
+def nats_left_out(share: float) -> float:
+    """KL(p in some modes || p) = -log(1 - share), if the other modes have this share of the mass of p."""
+    return -math.log1p(-min(share, 1.0 - 1e-12)) if share > 0.0 else share
 
 
 class Mode(NamedTuple):
