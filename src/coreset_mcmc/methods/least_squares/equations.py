@@ -37,6 +37,8 @@ from coreset_mcmc.posterior.at_positions import summed_differences
 from coreset_mcmc.posterior.problem import Problem
 
 MOST_DAMPING = 1e2
+STRAY, STRAY_PER_COORDINATE = 100.0, 10.0
+"""Nats below the highest draw of a window at which a draw counts for nothing, and more of them for each coordinate."""
 
 
 class Window(NamedTuple):
@@ -189,6 +191,20 @@ def without_nonfinite(window: Window) -> Window:
     """
     is_finite = np.all(np.isfinite(window.values), axis=1) & np.isfinite(window.totals)
     return Window(np.where(is_finite[:, None], window.values, 0.0), np.where(is_finite, window.totals, 0.0))
+
+
+def without_strays(window: Window, num_coordinates: int) -> Window:
+    """The window without draws so far below its highest one that no posterior of all rows can care for them.
+
+    Squares of a few such equations would outweigh all others: weights would be right where nobody goes. ``window`` is
+    one of log-likelihoods; what an expansion leaves of them is not a height.
+    """
+    lowest = np.max(window.totals, initial=-np.inf, where=np.isfinite(window.totals))
+    lowest -= STRAY + STRAY_PER_COORDINATE * num_coordinates
+    is_kept = np.isfinite(window.totals) & (window.totals >= lowest)
+    if is_kept.all():
+        return window
+    return Window(centred_over(is_kept, window.values), centred_over(is_kept, window.totals))
 
 
 def alternate_draws(num_draws: int, num_chains: int) -> np.ndarray:

@@ -29,6 +29,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     relative_change,
     solve,
     without_nonfinite,
+    without_strays,
 )
 from coreset_mcmc.methods.least_squares.guards import Guarded, guarded, kept_above_zero
 from coreset_mcmc.methods.least_squares.judgement import NUM_SHAPING_ROUNDS, Judgement, judge
@@ -130,7 +131,10 @@ class Rounds:
             may_give_up=self.may_give_up,
             around=doubt.around,
         )
-        window = without_nonfinite(measured.window)
+        window = measured.window
+        if known_expansion(state) is None:
+            window = without_strays(window, state.scale.shape[0])
+        window = without_nonfinite(window)
         tried = next_weights(state, judgement, window, drawn.positions, problem)
         moved = self._advanced(phase, state, drawn, window, judgement, tried)
         has_moved = bool(np.any(np.ptp(flat_positions(drawn.positions), axis=0) > 0))
