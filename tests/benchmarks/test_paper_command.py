@@ -22,8 +22,9 @@ from coreset_mcmc_benchmarks.paper.figures import FIGURES, draw_figures
 from coreset_mcmc_benchmarks.paper.gaussian import FEW_VARIANTS, VARIANTS
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
 from coreset_mcmc_benchmarks.paper.measure import Setup, measure
+from coreset_mcmc_benchmarks.paper.plan import Contestant, Plan
 from coreset_mcmc_benchmarks.paper.references import Reference
-from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS, FULL_DATA_RATES, Contestant, Plan, nearest_rate
+from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS, FULL_DATA_RATES, nearest_rate
 from coreset_mcmc_benchmarks.paper.summary import write_summary
 from coreset_mcmc_benchmarks.paper.table import curves_table, read_runs, runs_table
 
@@ -33,7 +34,7 @@ runner = CliRunner()
 def test_all_jobs_of_the_paper_are_there_once():
     jobs = all_jobs(EXPERIMENTS, list(CONTESTANTS), FULL.coreset_sizes, FULL.repeats)
     assert len(set(jobs)) == len(jobs)
-    per_seed = 3 * (8 * 6 + 4) + (7 * 6 + 2)
+    per_seed = 3 * (10 * 6 + 10) + (8 * 6 + 2)
     assert len(jobs) == len(VARIANTS) + 10 * per_seed
     assert not [job for job in jobs if job.experiment == "sparse" and CONTESTANTS[job.method].needs_gradient]
 

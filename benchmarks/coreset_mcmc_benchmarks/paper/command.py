@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from coreset_mcmc.core.errors import RunError, require_count
 from coreset_mcmc_benchmarks.options import check_names
+from coreset_mcmc_benchmarks.paper.beside_authors import write_beside_authors
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.cases import CASES
 from coreset_mcmc_benchmarks.paper.figures import draw_figures
@@ -47,7 +48,7 @@ def reproduce(console: Console, request: Request) -> list[Path]:
         require_count("--coreset-sizes", size, at_least=2, fix="The paper has 10, 20, 50, 100, 200 and 500.")
     if not request.figures_only:
         _run_missing(console, request)
-    paths = [*draw_figures(request.out), write_summary(request.out)]
+    paths = [*draw_figures(request.out), write_summary(request.out), write_beside_authors(request.out)]
     for path in paths:
         console.print(f"[bold]{escape(str(path))}[/bold]")
     return paths

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc.report.plots import INK, import_pyplot
+from coreset_mcmc_benchmarks.paper.authors import MEDIAN_KL
 from coreset_mcmc_benchmarks.paper.gaussian import VARIANT_OF, Variant, floor, heuristic
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.table import read_curves, read_runs, runs_table
@@ -35,6 +36,8 @@ COLOURS = {
     "sgld-cv": "#c77dba",
     "sghmc-cv": "#8f3985",
 }
+COLOURS |= {name: COLOURS[one.best_of] for name, one in CONTESTANTS.items() if one.best_of}
+COLOURS |= {"sgld-cv-mode": COLOURS["sgld-cv"], "sghmc-cv-mode": COLOURS["sghmc-cv"]}
 METRICS = {
     "kl": "two-moment KL (nats)",
     "training_seconds": "training time (s)",
@@ -45,6 +48,7 @@ METRICS = {
     "covariance_error": "relative error of the covariance",
 }
 REGRESSIONS = ("linear", "logistic", "poisson")
+ALL_CASES = (*REGRESSIONS, "sparse")
 BOX_SIZE = 500
 """The coreset size of the box plots, as in the paper; the largest that was run if there is no such run."""
 
@@ -80,10 +84,15 @@ def _finite(values: pd.Series) -> np.ndarray:
 
 
 def _curve(axes: Axes, runs: pd.DataFrame, metric: str) -> None:
-    """One metric against the coreset size, for every coreset method."""
-    for method, contestant in CONTESTANTS.items():
-        mine = runs[runs["method"] == method]
-        if not contestant.has_coreset or mine.empty or (method == "uniform" and metric == "training_seconds"):
+    """One metric against the coreset size, for every coreset method but those at their best: eight lines at most."""
+    methods = [name for name, one in CONTESTANTS.items() if one.has_coreset and not one.best_of]
+    _lines(axes, runs, metric, [name for name in methods if name != "uniform" or metric != "training_seconds"])
+
+
+def _lines(axes: Axes, runs: pd.DataFrame, metric: str, methods: Sequence[str]) -> None:
+    for method in methods:
+        contestant, mine = CONTESTANTS[method], runs[runs["method"] == method]
+        if mine.empty:
             continue
         groups = {
             float(size): _finite(mine[mine["coreset_size"] == size][metric]) for size in mine["coreset_size"].unique()
@@ -95,7 +104,8 @@ def _curve(axes: Axes, runs: pd.DataFrame, metric: str) -> None:
         low, middle, high = np.transpose([np.quantile(groups[size], [0.25, 0.5, 0.75]) for size in sizes])
         label = contestant.title + (f" ({num_lost} failed)" if num_lost and metric == "kl" else "")
         width = 2.4 if method == "least-squares" else 1.6
-        axes.plot(sizes, middle, "o-", color=COLOURS[method], markersize=3.5, linewidth=width, label=label)
+        line = "o--" if contestant.best_of else "o-"
+        axes.plot(sizes, middle, line, color=COLOURS[method], markersize=3.5, linewidth=width, label=label)
         axes.fill_between(sizes, low, high, color=COLOURS[method], alpha=0.15, linewidth=0)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -170,6 +180,40 @@ def _figure_2(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
     return _grid(pyplot, mine, panels, (3, 3), _curve, has_legend=True, size=(12, 10))
 
 
+PAIRED = ("quasi-newton", "sparse-hamiltonian-flow")
+
+
+def _figure_2_best(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
+    """Small multiples: each baseline as published and at its best, with the default of ``fit`` below them."""
+    del folder
+    mine = _of(runs, ALL_CASES)
+    if mine.empty:
+        return None
+    figure, grid = pyplot.subplots(
+        len(PAIRED), len(ALL_CASES), figsize=(14, 6.5), layout="constrained", sharex=True, squeeze=False
+    )
+    for row, method in zip(grid, PAIRED, strict=True):
+        for axes, experiment in zip(row, ALL_CASES, strict=True):
+            own = _of(mine, [experiment])
+            if CONTESTANTS[method].needs_gradient and experiment == "sparse":
+                axes.set_axis_off()
+                continue
+            _lines(axes, own, "kl", [method, f"{method}-best", "least-squares"])
+            for (name, case, size), authors in MEDIAN_KL.items():
+                if (name, case) == (method, experiment):
+                    low, high = authors.smallest or authors.median, authors.largest or authors.median
+                    error = [[authors.median - low], [high - authors.median]]
+                    axes.errorbar([size], [authors.median], error, fmt="D", color=INK, markersize=5, label="authors")
+            axes.set_title(f"{experiment}: {CONTESTANTS[method].title}")
+        row[0].set_ylabel(METRICS["kl"])
+    labelled: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            labelled.setdefault(label.partition(" (")[0], handle)
+    figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=6)
+    return figure
+
+
 def _figure_3(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
     del folder
     mine = _of(runs, ["sparse"])
@@ -187,7 +231,7 @@ def _figure_4(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
     if mine.empty:
         return None
     panels = [(name, metric) for metric in ("kl", "ess_per_second") for name in REGRESSIONS]
-    return _grid(pyplot, mine, panels, (2, 3), _boxes, has_legend=False, size=(15, 8))
+    return _grid(pyplot, mine, panels, (2, 3), _boxes, has_legend=False, size=(15, 11))
 
 
 def _figure_5(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
@@ -196,10 +240,9 @@ def _figure_5(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
     if mine.empty:
         return None
     panels = [("sparse", metric) for metric in ("kl", "ess_per_second", "js", "discrete_ess_per_second")]
-    return _grid(pyplot, mine, panels, (2, 2), _boxes, has_legend=False, size=(11, 7))
+    return _grid(pyplot, mine, panels, (2, 2), _boxes, has_legend=False, size=(11, 10))
 
 
-ALL_CASES = (*REGRESSIONS, "sparse")
 ERRORS = [(name, metric) for metric in ("mean_error", "covariance_error") for name in ALL_CASES]
 
 
@@ -212,7 +255,7 @@ def _figure_6(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
 def _figure_7(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
     del folder
     mine = _of(runs, ALL_CASES)
-    return None if mine.empty else _grid(pyplot, mine, ERRORS, (2, 4), _boxes, has_legend=False, size=(19, 8))
+    return None if mine.empty else _grid(pyplot, mine, ERRORS, (2, 4), _boxes, has_legend=False, size=(19, 11))
 
 
 PANELS = {
@@ -273,6 +316,7 @@ def _gaussian_panel(
 FIGURES: dict[str, Callable[[Any, Path, pd.DataFrame], Any]] = {
     "figure-1": _figure_1,
     "figure-2": _figure_2,
+    "figure-2-best": _figure_2_best,
     "figure-3": _figure_3,
     "figure-4": _figure_4,
     "figure-5": _figure_5,

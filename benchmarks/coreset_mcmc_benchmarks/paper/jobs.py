@@ -86,10 +86,15 @@ def _expected(job: Job, budget: Budget) -> float:
         return compilation + updates * (passes[job.method] * row_seconds + move) + sampling
     own = {
         "least-squares": 2_000 * rows * row_seconds,
+        "quasi-newton-best": 12 * updates * 2 * rows * row_seconds,
         "sparse-hamiltonian-flow": budget.steps(50_000) * (5e-4 + 800 * size * row_seconds),
+        "sparse-hamiltonian-flow-best": budget.steps(50_000) * (5e-4 + (800 * size + 5 * rows) * row_seconds),
         "austerity-mh": 2 * budget.kept * rows * row_seconds / 20,
+        "austerity-mh-best": 2 * budget.kept * rows * row_seconds,
         "confidence-mh": 2 * budget.kept * rows * row_seconds * 2,
-        "sgld-cv": 2 * budget.kept * 1_000 * row_seconds,
-        "sghmc-cv": 60 * budget.kept * 1_000 * row_seconds,
+        "confidence-mh-best": 2 * budget.kept * rows * row_seconds * 2,
     }
+    langevin, friction = 2 * budget.kept * 1_000 * row_seconds, 60 * budget.kept * 1_000 * row_seconds
+    own |= dict.fromkeys(("sgld-cv", "sgld-cv-mode", "sgld-cv-best"), langevin)
+    own |= dict.fromkeys(("sghmc-cv", "sghmc-cv-mode", "sghmc-cv-best"), friction)
     return compilation + own.get(job.method, 0.0) + sampling

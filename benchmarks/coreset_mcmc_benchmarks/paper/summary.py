@@ -7,29 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from coreset_mcmc_benchmarks.paper.authors import MEAN_KL
 from coreset_mcmc_benchmarks.paper.figures import METRICS
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.table import read_runs
-
-AUTHORS_MEAN_KL: dict[str, dict[str, dict[int, float]]] = {
-    "linear": {
-        "coreset-mcmc": {10: 1.36e6, 20: 6.76e4, 50: 5461, 100: 1074, 200: 832, 500: 14.5},
-        "coreset-mcmc-s-published": {10: 5.76e5, 20: 6.60e4, 50: 5453, 100: 1838, 200: 1246, 500: 552},
-    },
-    "logistic": {
-        "coreset-mcmc": {10: 6.97e13, 20: 6.66e5, 50: 893, 100: 653, 200: 297, 500: 4.29},
-        "coreset-mcmc-s-published": {10: 6.97e13, 20: 4.20e5, 50: 1087, 100: 605, 200: 182, 500: 11.4},
-    },
-    "poisson": {
-        "coreset-mcmc": {10: 1.29e6, 20: 4.62e4, 50: 4794, 100: 20.2, 200: 5.17, 500: 1.89},
-        "coreset-mcmc-s-published": {10: 1.17e6, 20: 5.22e4, 50: 8899, 100: 860, 200: 490, 500: 162},
-    },
-    "sparse": {
-        "coreset-mcmc": {10: 1.25e6, 20: 2.44e4, 50: 369, 100: 50.0, 200: 0.173, 500: 0.052},
-        "coreset-mcmc-s-published": {10: 2.72e4, 20: 8801, 50: 428, 100: 69.3, 200: 10.1, 500: 2.67},
-    },
-}
-"""Mean two-moment KL over the authors' ten runs at their chosen step sizes (the median for sparse, all rows)."""
 
 SUMMARY = "summary.md"
 
@@ -72,7 +53,7 @@ def _metric_table(runs: pd.DataFrame, experiment: str, metric: str) -> list[str]
             cells = [_cell(mine, metric), *[""] * (len(sizes) - 1)]
             label += ", no coreset"
         lines.append(f"| {contestant.title} | {label} | " + " | ".join(cells) + " |")
-        authors = AUTHORS_MEAN_KL.get(experiment, {}).get(method)
+        authors = MEAN_KL.get(experiment, {}).get(method)
         if metric == "kl" and authors:
             cells = [f"{authors[size]:.3g}" if size in authors else "" for size in sizes]
             lines.append("| *authors' mean* | *oracle-tuned* | " + " | ".join(cells) + " |")

@@ -11,8 +11,8 @@ from coreset_mcmc_benchmarks.runs_table import RunsTable
 KEYS = ("experiment", "method", "coreset_size", "seed", "variant")
 FIELDS = (
     *KEYS, "label", "failure", "kl", "mean_error", "covariance_error", "js", "min_ess", "ess_per_second",
-    "discrete_ess_per_second", "kl_estimate", "training_seconds", "sampling_seconds", "compile_seconds", "evaluations",
-    "rows", "reference", "settings", "versions", "hardware",
+    "discrete_ess_per_second", "kl_estimate", "verdict", "training_end", "training_seconds", "sampling_seconds",
+    "compile_seconds", "evaluations", "rows", "reference", "settings", "versions", "hardware",
 )  # fmt: skip
 CURVE_FIELDS = ("variant", "iteration", "cost", "kl")
 
@@ -29,7 +29,7 @@ def curves_table(folder: Path) -> RunsTable:
 
 def read_runs(folder: Path) -> pd.DataFrame:
     """The table as numbers; a failed run has a text in ``failure`` and missing metrics."""
-    return runs_table(folder).frame(texts=("failure", "variant"))
+    return runs_table(folder).frame(texts=("failure", "variant", "verdict", "training_end"))
 
 
 def read_curves(folder: Path) -> pd.DataFrame:

@@ -123,7 +123,8 @@ def fit(
     about_coreset = coreset_warnings(fitted.kl_estimate, beyond) if fitted.samples_coreset else []
     if coreset_size is None and fitted.samples_coreset:
         about_coreset = [*about_coreset, *_about_size(len(fitted.coreset.indices), fitted.coreset.num_rows)]
-    for message in [*mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]:
+    about_training = [str(fitted.settings["shortfall"])] if "shortfall" in fitted.settings else []
+    for message in [*about_training, *mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]:
         warnings.warn(message, stacklevel=3)
     return replace(fitted, kl_estimate=fitted.kl_estimate + left_out) if left_out else fitted
 

@@ -98,6 +98,7 @@ def assemble(
 ) -> Fit:
     """Everything that the stages have left, as one result."""
     model, coreset = reading.model, training.trained.coreset
+    shortfall = "" if training.run.is_interrupted else planned.method.shortfall(training.run.state)
     return build_fit(
         pilot=with_exploring(planned.pilot, reading.exploring),
         training=training.run,
@@ -119,6 +120,7 @@ def assemble(
             **({} if coreset is None else planned.method.in_words(planned.problem, coreset)),
             **settings_of(reading, chain_first(sampling.history.position)),
             **({"beyond_the_support": check.beyond} if check.beyond else {}),
+            **({"shortfall": shortfall} if shortfall else {}),
         },
         dims={**(model.dims or {}), **(request.dims or {})},
         coords={**(model.coords or {}), **(request.coords or {})},

@@ -132,6 +132,11 @@ class Method(Steps):
         del model, position, coreset_size, has_term
         return None
 
+    def shortfall(self, state: Any) -> str:
+        """What a bound on steps has ended before its own rule did, in words for ``fit.settings`` and a warning."""
+        del state
+        return ""
+
     def in_words(self, problem: Problem, coreset: SelectedRows) -> Mapping[str, str]:
         """What the method has decided by itself, and why: entries of ``fit.settings``."""
         del problem, coreset

@@ -6,11 +6,14 @@ noise and their stationary variance is known, bias of the step included.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
 from scipy import optimize
 
+import coreset_mcmc as cm
 from coreset_mcmc import RunError
 from coreset_mcmc.data import to_array_data
 from coreset_mcmc.data.selection import SelectedRows
@@ -149,7 +152,50 @@ def test_mode_search_has_a_cap_and_sampling_starts_at_its_end(key):
     method = SGLD(1e-12, mode=ModeSearch(learning_rate=5e-3, tolerance=5e-4, max_iterations=30))
     trained = run(method, problem, key, num_steps=method.max_steps)
     assert trained.num_steps == 30
+    assert trained.reason == "total reached"
+    assert "max_iterations=30" in method.shortfall(trained.state)
     finished = method.finish(trained.state, problem, kernel=None, num_chains=2)
     starts = np.asarray(finished.problem.initial_positions["beta"])
     np.testing.assert_array_equal(starts, np.stack([trained.state.position["beta"]] * 2))
     assert np.abs(starts).max() > 0.1
+
+
+def test_a_search_that_was_cut_short_says_so():
+    mode = ModeSearch(learning_rate=5e-3, tolerance=5e-4, max_iterations=30)
+    options = {"draws": 5, "tune": 0, "chains": 1, "random_seed": 0, "progressbar": False}
+    model = cm.models.logistic_regression(2)
+    with pytest.warns(UserWarning, match="max_iterations=30 updates"):
+        fitted = cm.fit(model, logistic_data(), method=SGLD(1e-9, subsample_size=20, mode=mode), **options)
+    assert "the mode may be far away" in fitted.settings["shortfall"]
+    at_start = ModeSearch(max_iterations=0)
+    fitted = cm.fit(model, logistic_data(), method=SGLD(1e-9, subsample_size=20, mode=at_start), **options)
+    assert "shortfall" not in fitted.settings
+
+
+def test_a_relative_tolerance_ends_the_search_wherever_coordinates_are_large(key):
+    """The authors' rule: 10 is far from the mode, but an update of 1e-3 is a small share of it."""
+    problem, mean = gaussian_problem()
+    far = dataclasses.replace(problem, initial_positions={"theta": np.full((1, DIM), 20.0)})
+    search = ModeSearch(subsample_size=NUM_ROWS, tolerance=1e-4, max_iterations=100_000)
+    found = run(SGLD(mode=search), far, key, num_steps=100_000)
+    np.testing.assert_allclose(found.state.position["theta"], mean, atol=0.1)
+    early = run(SGLD(mode=dataclasses.replace(search, is_relative=True)), far, key, num_steps=100_000)
+    assert early.reason == "converged"
+    assert early.num_steps == 1
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("make", [SGLD, SGHMC])
+def test_in_whitened_coordinates_the_law_is_that_of_a_round_target(key, make):
+    """With L = I / sqrt(PRECISION) the same steps as by hand, whose units are those of the position."""
+    problem, _ = gaussian_problem()
+    scale = np.eye(DIM) / np.sqrt(PRECISION)
+    step = {"step_size": 0.1} if make is SGLD else {"step_size": 0.3, "friction": 0.5, "num_leapfrog": 5}
+    whitened = sample(make(**step, subsample_size=10, mode=AT_THE_MODE, scale=scale), problem, key)
+    by_hand = {"step_size": 0.1 / PRECISION} if make is SGLD else {
+        "step_size": 0.3 / np.sqrt(PRECISION), "friction": 0.5 * np.sqrt(PRECISION), "num_leapfrog": 5
+    }  # fmt: skip
+    plain = sample(make(**by_hand, subsample_size=10, mode=AT_THE_MODE), problem, key)
+    np.testing.assert_allclose(
+        whitened.history.position["theta"], plain.history.position["theta"], rtol=1e-8, atol=1e-8
+    )

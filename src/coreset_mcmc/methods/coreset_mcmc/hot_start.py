@@ -67,6 +67,15 @@ class HotStart:
         )
         return HotStartState(trace, count, state.is_over | passes | (count >= self.max_iterations))
 
+    def shortfall(self, state: HotStartState) -> str:
+        """What to say if the weights were let go without having passed the test."""
+        if int(state.num_iterations) < self.max_iterations:
+            return ""
+        return (
+            f"The chains were still drifting after burn_in=HotStart(max_iterations={self.max_iterations:,}); training "
+            "began all the same. Allow more iterations, or start closer with initvals."
+        )
+
 
 def drift(trace: jax.Array, count: jax.Array) -> jax.Array:
     """R for each chain (K,), from the first ``count`` entries of a trace (capacity, K)."""

@@ -204,6 +204,9 @@ class CoresetMCMC(MovesByKernel):
             return state.weights
         return jnp.where(state.epochs.num_checks > 0, state.epochs.best_weights, state.weights)
 
+    def shortfall(self, state: CoresetMCMCState) -> str:
+        return self.burn_in.shortfall(state.hot_start) if isinstance(self.burn_in, HotStart) else ""
+
     def describe(self, info: CoresetMCMCInfo) -> str:
         """A live sign of convergence for the progress bar, from the info of the latest iterations."""
         estimate = info.kl_estimate[-1]

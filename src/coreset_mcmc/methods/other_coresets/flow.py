@@ -132,10 +132,11 @@ class SparseFlow:
 
         return jax.lax.scan(one_step, point, None, length=self.num_leapfrog)[0]
 
-    def warm_start(self, key: Key, parameters: FlowParameters, num_particles: int) -> FlowParameters:
+    def warm_start(self, key: Key, parameters: FlowParameters, num_particles: int, *, power: int = 1) -> FlowParameters:
         """Refreshments that leave the momenta of particles sent through the flow with mean 0 and standard deviation 1.
 
-        Each is set when the particles reach it, and applied to them before they go on.
+        Each is set when the particles reach it, and applied to them before they go on. Momenta are divided by the
+        ``power`` of their standard deviation, of which only the first makes it 1.
         """
         target, step_sizes = self.target(parameters), jnp.exp(parameters.log_step_sizes)
         positions, momenta = jax.vmap(self.start)(jax.random.split(key, num_particles))
@@ -143,7 +144,7 @@ class SparseFlow:
 
         def pass_once(points: PhasePoint, _: None) -> tuple[PhasePoint, Refreshment]:
             points = jax.vmap(lambda point: self.leapfrog(target, step_sizes, point))(points)
-            refreshment = fitted_refreshment(points.momentum)
+            refreshment = fitted_refreshment(points.momentum, power)
             return refresh(points, refreshment), refreshment
 
         fitted = jax.lax.scan(pass_once, points, None, length=parameters.means.shape[0])[1]
@@ -165,6 +166,6 @@ class SparseFlow:
         return log_joint - (log_start - log_determinant(parameters))
 
 
-def fitted_refreshment(momenta: jax.Array) -> Refreshment:
-    """Mean and standard deviation of momenta (P, d) over the particles."""
-    return Refreshment(jnp.mean(momenta, axis=0), jnp.log(jnp.std(momenta, axis=0)))
+def fitted_refreshment(momenta: jax.Array, power: int) -> Refreshment:
+    """Mean and ``power`` of the standard deviation of momenta (P, d) over the particles."""
+    return Refreshment(jnp.mean(momenta, axis=0), power * jnp.log(jnp.std(momenta, axis=0)))

@@ -6,14 +6,14 @@ fresh minibatch, differentiates the estimate of the evidence lower bound through
 parameters at once. Sampling is pushing fresh starts through the trained flow, so draws are independent and there is
 nothing to burn in.
 
-Refreshments divide momenta by their *standard deviation*, as the authors of the flow do; the experiments of the paper
-divided by the variance, which training has to undo.
+Refreshments divide momenta by their *standard deviation*, as the authors of the flow do. The experiments of the paper
+began with the variance in its place, ``warm_start="variance"``, and left it to training.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +70,7 @@ class SparseHamiltonianFlow(Method):
         subsample_size: rows of the fresh minibatch in each step.
         step_size: of the leapfrog steps, where training starts from.
         num_particles: particles that set the refreshments before training.
+        warm_start: what they divide momenta by at first: their "deviation" or, as the paper's experiments, "variance".
         initial_location, initial_scale: the normal distribution in which the flow starts; standard in the paper. It is
             not trained, so a posterior far away or much narrower asks for a longer training.
     """
@@ -83,6 +84,7 @@ class SparseHamiltonianFlow(Method):
     num_particles: int = static(default=100)
     initial_location: Any = 0.0
     initial_scale: Any = 1.0
+    warm_start: Literal["deviation", "variance"] = static(default="deviation")
 
     name = "sparse-hamiltonian-flow"
     needs = Needs(gradient=True, continuous=True)
@@ -95,6 +97,13 @@ class SparseHamiltonianFlow(Method):
         if isinstance(self.num_iterations, int):
             require_count("num_iterations", self.num_iterations, at_least=1, fix="Pass how many Adam steps to make.")
         require_positive("learning_rate", self.learning_rate)
+        require(
+            self.warm_start in ("deviation", "variance"),
+            "warm_start",
+            got=self.warm_start,
+            expected='"deviation" or "variance"',
+            fix='"variance" is what the experiments of the paper did.',
+        )
         require_positive("step_size", self.step_size)
         require_positive("initial_scale", self.initial_scale)
 
@@ -156,7 +165,9 @@ class SparseHamiltonianFlow(Method):
         step_sizes = spread(self.step_size, problem.position)
         zeros = jnp.zeros((self.num_refreshments, *step_sizes.shape), step_sizes.dtype)
         untrained = FlowParameters(jnp.log(problem.initial_weights), jnp.log(step_sizes), zeros, zeros)
-        parameters = self.flow(problem).warm_start(key, untrained, self.num_particles)
+        parameters = self.flow(problem).warm_start(
+            key, untrained, self.num_particles, power=2 if self.warm_start == "variance" else 1
+        )
         return FlowState(
             parameters=parameters,
             optimizer=optax.adam(self.learning_rate).init(parameters),

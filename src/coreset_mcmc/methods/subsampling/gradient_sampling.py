@@ -6,6 +6,7 @@ data for the gradient at the mode. The two methods differ in how a chain moves, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.kernels.shape import check_factor
 from coreset_mcmc.methods.contract import Method, Needs, Sampler, Trained, check_needs
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.sampling import SamplingInfo
@@ -73,10 +75,14 @@ class GradientSampling(Sampler):
     All chains must start at the mode estimate. ``log_density`` of a draw is the control-variate estimate of the log
     posterior: log prior + log-likelihood at the mode + (N / S) times the summed change of S rows since. ``num_steps``
     is the number of gradient estimates. There is no accept or reject, so ``acceptance_rate`` is 1.
+
+    With a ``scale`` L (d, d) chains move in coordinates z of theta = here + L z, where gradients are L' times those of
+    theta: with a factor of a covariance of the posterior all directions are about equally wide there.
     """
 
     dynamics: Dynamics
     subsample_size: int = static()
+    scale: Any = None
 
     name = "sampling"
 
@@ -87,7 +93,7 @@ class GradientSampling(Sampler):
         exact = posterior_at_centre(problem.model, control)
         estimates = jax.tree.map(
             lambda leaf: jnp.stack([leaf] * problem.num_chains),
-            Estimate(exact.log_density, ravel_pytree(exact.gradient)[0]),
+            Estimate(exact.log_density, self._seen(ravel_pytree(exact.gradient)[0])),
         )
         return GradientSamplingState(problem.initial_positions, estimates, control, jnp.array(False))
 
@@ -102,11 +108,17 @@ class GradientSampling(Sampler):
 
         def estimate_at(batch_key: Key, flat: jax.Array) -> Estimate:
             estimate = fresh_estimate(batch_key, problem.model, problem.data, count, state.control, unravel(flat))
-            return Estimate(estimate.log_density, ravel_pytree(estimate.gradient)[0])
+            return Estimate(estimate.log_density, self._seen(ravel_pytree(estimate.gradient)[0]))
 
         def move(chain_key: Key, position: Position, here: Estimate) -> tuple[Position, Estimate]:
-            flat, there = self.dynamics.move(chain_key, ravel_pytree(position)[0], here, estimate_at)
-            return unravel(flat), there
+            flat = ravel_pytree(position)[0]
+            if self.scale is None:
+                flat, there = self.dynamics.move(chain_key, flat, here, estimate_at)
+                return unravel(flat), there
+            step, there = self.dynamics.move(
+                chain_key, jnp.zeros_like(flat), here, lambda own, z: estimate_at(own, flat + self.scale @ z)
+            )
+            return unravel(flat + self.scale @ step), there
 
         keys = jax.random.split(key, problem.num_chains)
         positions, estimates = jax.vmap(move)(keys, state.position, state.estimates)
@@ -123,6 +135,9 @@ class GradientSampling(Sampler):
         )
         return state._replace(position=positions, estimates=estimates), info
 
+    def _seen(self, gradient: jax.Array) -> jax.Array:
+        return gradient if self.scale is None else gradient @ self.scale
+
     def describe(self, info: SamplingInfo) -> str:
         """The progress bar shows whether the chains stay where the posterior is."""
         return f"log density {info.log_density[-1].mean():.4g}"
@@ -131,10 +146,17 @@ class GradientSampling(Sampler):
 class TrainsByModeSearch(Method):
     """The training stage of a control-variate method, and what it leaves for sampling."""
 
+    subsample_size: int
     mode: ModeSearch
+    scale: Any
 
     needs = Needs(gradient=True, continuous=True)
     uses_coreset_rows = False
+
+    @property
+    @abstractmethod
+    def dynamics(self) -> Dynamics:
+        """How chains move afterwards."""
 
     @property
     def max_steps(self) -> int:
@@ -142,6 +164,8 @@ class TrainsByModeSearch(Method):
 
     def check(self, problem: Problem) -> None:
         check_needs(self.name, self.needs, problem)
+        if self.scale is not None:
+            check_factor(f"{type(self).__name__} scale", self.scale, problem.position)
 
     def init(self, key: Key, problem: Problem) -> ModeSearchState:
         del key
@@ -150,20 +174,21 @@ class TrainsByModeSearch(Method):
     def step(self, key: Key, state: ModeSearchState, problem: Problem) -> tuple[ModeSearchState, ModeSearchInfo]:
         return self.mode.step(key, state, problem)
 
+    def shortfall(self, state: ModeSearchState) -> str:
+        return self.mode.shortfall(state)
+
+    def finish(self, state: ModeSearchState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
+        """Chains at the mode estimate; the kernel, if one was given, has no part in it."""
+        del kernel
+        mode = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state.position)
+        scale = None if self.scale is None else jnp.asarray(self.scale, jnp.float64)
+        return Trained(
+            GradientSampling(self.dynamics, self.subsample_size, scale),
+            subsampling_problem(problem, mode, num_chains),
+            None,
+            Law.APPROXIMATE,
+        )
+
     def describe(self, info: ModeSearchInfo) -> str:
         """The progress bar shows what decides about the end."""
         return f"largest update {info.update_size[-1]:.2g}"
-
-
-def sample_from_mode(
-    dynamics: Any, subsample_size: int, state: ModeSearchState, problem: Problem, num_chains: int, kernel: Kernel | None
-) -> Trained:
-    """Chains at the mode estimate; the kernel, if one was given, has no part in it."""
-    del kernel
-    mode = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state.position)
-    return Trained(
-        GradientSampling(dynamics, subsample_size),
-        subsampling_problem(problem, mode, num_chains),
-        None,
-        Law.APPROXIMATE,
-    )

@@ -8,7 +8,7 @@ with log Q(theta | theta*) - log Q(theta* | theta), which is zero when the propo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.errors import require, require_positive
 from coreset_mcmc.core.types import Key, Position, pytree
 from coreset_mcmc.kernels.base import check_continuous
+from coreset_mcmc.kernels.shape import check_factor
 from coreset_mcmc.models.model import Model
 
 
@@ -40,14 +41,16 @@ class Proposal(Protocol):
 @pytree
 @dataclass(frozen=True)
 class GaussianProposal:
-    """theta* ~ N(theta, v I), a symmetric random walk on continuous positions.
+    """theta* ~ N(theta, v I) or N(theta, v L L'), a symmetric random walk on continuous positions.
 
     Args:
         variance: v, the *variance* (not the standard deviation): a number, or one for each flattened coordinate. The
             paper uses 0.01 for linear and Poisson regression and 0.001 for logistic regression.
+        scale: L (d, d), such as a factor of a covariance of the posterior; 2.38^2 / d is a good variance then.
     """
 
     variance: float | jax.Array = 0.01
+    scale: Any = None
 
     def __post_init__(self) -> None:
         require_positive("GaussianProposal variance", self.variance)
@@ -72,9 +75,13 @@ class GaussianProposal:
             expected=f"a number, or one for each of the {size} coordinates of a position",
             fix="Coordinates are counted in the order of the flattened position.",
         )
+        if self.scale is not None:
+            check_factor("GaussianProposal scale", self.scale, position)
 
     def propose(self, key: Key, position: Position, model: Model) -> tuple[Position, jax.Array]:
         del model
         flat, unravel = ravel_pytree(position)
         noise = jax.random.normal(key, flat.shape, flat.dtype)
-        return unravel(flat + jnp.sqrt(jnp.asarray(self.variance, flat.dtype)) * noise), jnp.zeros((), flat.dtype)
+        step = jnp.sqrt(jnp.asarray(self.variance, flat.dtype)) * noise
+        step = step if self.scale is None else self.scale @ step
+        return unravel(flat + step), jnp.zeros((), flat.dtype)

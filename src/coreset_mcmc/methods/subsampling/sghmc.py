@@ -11,22 +11,15 @@ reject, and the inner step is the Euler scheme of Chen et al., not a leapfrog st
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.core.errors import require, require_count, require_positive
 from coreset_mcmc.core.types import Key, pytree, static
-from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Trained
-from coreset_mcmc.methods.subsampling.gradient_sampling import (
-    Estimate,
-    EstimateAt,
-    TrainsByModeSearch,
-    sample_from_mode,
-)
-from coreset_mcmc.methods.subsampling.mode import ModeSearch, ModeSearchState
-from coreset_mcmc.posterior.problem import Problem
+from coreset_mcmc.methods.subsampling.gradient_sampling import Estimate, EstimateAt, TrainsByModeSearch
+from coreset_mcmc.methods.subsampling.mode import ModeSearch
 
 
 @pytree
@@ -75,6 +68,8 @@ class SGHMC(TrainsByModeSearch):
         num_leapfrog: L, inner steps for each draw.
         subsample_size: S, rows in each gradient, or all if there are fewer.
         mode: how the mode is searched.
+        scale: L (d, d), a factor of a covariance of the flattened position: chains move in coordinates that it whitens,
+            and step sizes are in standard deviations. By default the identity, as in the paper.
     """
 
     step_size: float = 8e-4
@@ -83,6 +78,7 @@ class SGHMC(TrainsByModeSearch):
     num_leapfrog: int = 30
     subsample_size: int = static(default=500)
     mode: ModeSearch = field(default_factory=ModeSearch)
+    scale: Any = None
 
     name = "sghmc"
 
@@ -101,6 +97,6 @@ class SGHMC(TrainsByModeSearch):
                 fix="Use 0, as the paper does.",
             )
 
-    def finish(self, state: ModeSearchState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
-        dynamics = FrictionDynamics(self.step_size, self.friction, self.noise_estimate, self.num_leapfrog)
-        return sample_from_mode(dynamics, self.subsample_size, state, problem, num_chains, kernel)
+    @property
+    def dynamics(self) -> FrictionDynamics:
+        return FrictionDynamics(self.step_size, self.friction, self.noise_estimate, self.num_leapfrog)

@@ -10,22 +10,15 @@ diverges from h P = 4 on. The noise of the gradient adds to the variance.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from coreset_mcmc.core.errors import require_count, require_positive
 from coreset_mcmc.core.types import Key, pytree, static
-from coreset_mcmc.kernels.base import Kernel
-from coreset_mcmc.methods.contract import Trained
-from coreset_mcmc.methods.subsampling.gradient_sampling import (
-    Estimate,
-    EstimateAt,
-    TrainsByModeSearch,
-    sample_from_mode,
-)
-from coreset_mcmc.methods.subsampling.mode import ModeSearch, ModeSearchState
-from coreset_mcmc.posterior.problem import Problem
+from coreset_mcmc.methods.subsampling.gradient_sampling import Estimate, EstimateAt, TrainsByModeSearch
+from coreset_mcmc.methods.subsampling.mode import ModeSearch
 
 
 @pytree
@@ -53,11 +46,14 @@ class SGLD(TrainsByModeSearch):
         step_size: h; the paper uses 2e-5 for linear and logistic regression and 2e-4 for Poisson regression.
         subsample_size: S, rows in each gradient, or all if there are fewer.
         mode: how the mode is searched.
+        scale: L (d, d), a factor of a covariance of the flattened position: chains move in coordinates that it whitens,
+            and step sizes are in standard deviations. By default the identity, as in the paper.
     """
 
     step_size: float = 2e-5
     subsample_size: int = static(default=500)
     mode: ModeSearch = field(default_factory=ModeSearch)
+    scale: Any = None
 
     name = "sgld"
 
@@ -65,5 +61,6 @@ class SGLD(TrainsByModeSearch):
         require_positive("SGLD step_size", self.step_size)
         require_count("SGLD subsample_size", self.subsample_size, at_least=1, fix="The paper uses 500.")
 
-    def finish(self, state: ModeSearchState, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
-        return sample_from_mode(Langevin(self.step_size), self.subsample_size, state, problem, num_chains, kernel)
+    @property
+    def dynamics(self) -> Langevin:
+        return Langevin(self.step_size)
