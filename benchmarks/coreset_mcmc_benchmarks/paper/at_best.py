@@ -21,13 +21,15 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.errors import RunError
+from coreset_mcmc.core.status import Status
+from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.methods import QuasiNewton, SparseHamiltonianFlow
 from coreset_mcmc.methods.subsampling import SGHMC, SGLD, AusterityMH, ConfidenceMH, GaussianProposal, ModeSearch
-from coreset_mcmc.posterior.newton import LaplaceApproximation
+from coreset_mcmc.posterior.by_passes import FullPosterior, flat_position
+from coreset_mcmc.posterior.newton import LaplaceApproximation, NewtonSearch, approximation_at
 from coreset_mcmc_benchmarks.paper.budget import Budget
 from coreset_mcmc_benchmarks.paper.cases import Case
 from coreset_mcmc_benchmarks.paper.plan import BEST, Plan, one_chain
-from coreset_mcmc_benchmarks.references.checks import mode_near
 
 AT_THE_MODE = ModeSearch(max_iterations=0)
 WRONG_DECISIONS = 0.01
@@ -43,14 +45,16 @@ FLOW_STEP = 0.1
 LONG_RUN = 4
 """Times the published number of iterations."""
 NUM_RESTARTS = 3
+MOST_NEWTON_STEPS = 2_000
 
 
 def curvature_of(case: Case) -> LaplaceApproximation:
     """The Laplace approximation of all rows."""
-    found = mode_near(case.model, case.data, case.start)
-    if found is None:
-        raise RunError(f"No mode of {case.name} was found.")
-    return found
+    posterior = FullPosterior(case.model, to_rows(case.data), jax.tree.map(jnp.asarray, case.start))
+    found, info = posterior.find_mode(NewtonSearch(MOST_NEWTON_STEPS), flat_position(posterior.position))
+    if int(info.status) != Status.OK.value:
+        raise RunError(f"No mode of {case.name} was found: {Status(int(info.status)).message}")
+    return approximation_at(found)
 
 
 def position_at(case: Case, flat: np.ndarray) -> Any:

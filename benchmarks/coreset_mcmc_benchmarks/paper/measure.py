@@ -65,9 +65,11 @@ def measure(job: Job, setup: Setup) -> tuple[dict[str, Any], list[dict[str, Any]
     if job.experiment == "gaussian":
         return _measure_curve(job, setup, row)
     case, target = case_of(job.experiment, setup), reference_of(job.experiment, setup)
-    plan = CONTESTANTS[job.method].plan(case, setup.budget, job.coreset_size or 0, job.seed)
-    row |= {"label": plan.label, "rows": case.size, "reference": target.key, "settings": settings_of(plan)}
+    row |= {"rows": case.size, "reference": target.key}
     try:
+        with jax.enable_x64(True):
+            plan = CONTESTANTS[job.method].plan(case, setup.budget, job.coreset_size or 0, job.seed)
+        row |= {"label": plan.label, "settings": settings_of(plan)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             attempts = [
