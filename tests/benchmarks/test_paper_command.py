@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,6 +110,17 @@ def test_counts_of_the_same_shape_run_like_the_authors(setup, monkeypatch, count
     assert "failure" not in made
     assert made["rows"] == len(counts["y"])
     assert np.isfinite(made["kl"])
+
+
+@pytest.mark.parametrize("name", [name for name, one in CONTESTANTS.items() if one.best_of])
+def test_plans_at_their_best_say_where_steps_come_from(setup, name):
+    """From the curvature at the mode of all rows; nothing is told about the posterior."""
+    case = measuring.case_of("linear", setup)
+    with jax.enable_x64(True):
+        plan = CONTESTANTS[name].plan(case, QUICK, 50, 1)
+    assert plan.label == "at its best"
+    assert json.loads(measuring.settings_of(plan))["method"]["is"]
+    assert "0x" not in measuring.settings_of(plan)
 
 
 def test_settings_in_a_row_can_be_read(setup):

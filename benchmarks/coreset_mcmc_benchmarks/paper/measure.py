@@ -152,6 +152,8 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"is": type(value).__name__, **{name: item for name, item in fields.items() if item is not None}}
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray | jax.Array) and np.ndim(value) > 0:
         return f"array {np.shape(value)}"
     if isinstance(value, str | int | float | bool) or value is None:
