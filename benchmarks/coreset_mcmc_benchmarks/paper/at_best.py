@@ -81,7 +81,8 @@ def gradient_noise(case: Case, at: LaplaceApproximation) -> float:
 
             return jax.grad(value)(flat)
 
-        return jax.vmap(one)(batch) @ scale
+        gradients: jax.Array = jax.vmap(one)(batch) @ scale
+        return gradients
 
     probe = jax.jit(lambda flat: jnp.mean(jnp.var(row_gradients(flat) - row_gradients(centre), axis=0)))
     draws = np.asarray(at.draws(jnp.asarray(rng.normal(size=(NUM_PROBES, at.mean.size)))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def _ends(runs: pd.DataFrame) -> list[str]:
     lines = ["## Ended by a bound on steps", ""]
     if told.empty:
         return [*lines, "No run of this table.", ""]
-    counts = told.groupby(["experiment", "method"]).size()
+    counts = Counter(zip(told["experiment"], told["method"], strict=True))
     return [*lines, *(f"- {method}, {experiment}: {count}" for (experiment, method), count in counts.items()), ""]
 
 
