@@ -79,10 +79,10 @@ def gradient_noise(case: Case, at: LaplaceApproximation) -> float:
                 alone = jax.tree.map(lambda leaf: leaf[None], row)
                 return jnp.sum(case.model.log_likelihood(unravel(at_flat), alone))
 
-            return jax.grad(value)(flat)
+            gradient: jax.Array = jax.grad(value)(flat)
+            return gradient
 
-        gradients: jax.Array = jax.vmap(one)(batch) @ scale
-        return gradients
+        return jax.vmap(one)(batch) @ scale
 
     probe = jax.jit(lambda flat: jnp.mean(jnp.var(row_gradients(flat) - row_gradients(centre), axis=0)))
     draws = np.asarray(at.draws(jnp.asarray(rng.normal(size=(NUM_PROBES, at.mean.size)))))
