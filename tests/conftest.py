@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to what runs in its background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("CORESET_MCMC_CACHE", "off")  # tests keep nothing in the home folder
     config.stash[PEAKS] = {}
     keep_order(config)
     if not _is_worker(config):

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from coreset_mcmc.core import quiet_compiler  # noqa: F401 # isort: skip - before anything that imports JAX
 from coreset_mcmc import extend, kernels, models
 from coreset_mcmc.core.errors import CheckpointError, InputError, RunError
+from coreset_mcmc.core.program_cache import cache
 from coreset_mcmc.data import selection
 from coreset_mcmc.diagnostics import metrics
 from coreset_mcmc.driver.checkpoint import Checkpoint
@@ -90,6 +91,7 @@ __all__ = [
     "Uniform",
     "WithoutReplacement",
     "__version__",
+    "cache",
     "extend",
     "fit",
     "from_bambi",

@@ -18,7 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coreset_mcmc import __version__
-from coreset_mcmc.commands import bench
+from coreset_mcmc.commands import bench, programs
 from coreset_mcmc.commands.terminal import EXIT_INTERRUPTED, EXIT_VERDICT, console, told_in_words
 from coreset_mcmc.core.errors import require
 
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench.app, name="bench")
+app.add_typer(programs.app, name="cache")
 
 
 def _show_version(wanted: bool) -> None:
@@ -47,6 +48,11 @@ def main(
     """Bayesian coresets: a small weighted subset of rows whose posterior stands in for the full one."""
 
 
+KeepsPrograms = Annotated[
+    bool, typer.Option("--cache/--no-cache", help="Keep compiled programs for the next call (coreset-mcmc cache show).")
+]
+
+
 @app.command()
 def demo(
     coreset_size: Annotated[int, typer.Option(help="Flights in the coreset.")] = 500,
@@ -54,6 +60,7 @@ def demo(
     chains: Annotated[int, typer.Option(help="Chains that train and sample.")] = 4,
     seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the picture and the draws.")] = Path("."),
+    keeps_programs: KeepsPrograms = True,
 ) -> None:
     """Fit cancellations of 297,924 real flights with a coreset of a few hundred, in about a minute.
 
@@ -62,7 +69,8 @@ def demo(
     with told_in_words():
         from coreset_mcmc.commands.demo import run_demo  # noqa: PLC0415 - keeps --help fast
 
-        run_demo(console, coreset_size=coreset_size, draws=draws, chains=chains, seed=seed, folder=out)
+        with programs.kept_programs(console, is_wanted=keeps_programs):
+            run_demo(console, coreset_size=coreset_size, draws=draws, chains=chains, seed=seed, folder=out)
 
 
 Level = Literal["good", "care"]
@@ -138,6 +146,7 @@ def fit_command(
     require_verdict: Annotated[
         Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
     ] = None,
+    keeps_programs: KeepsPrograms = True,
 ) -> None:
     """Fit a regression to a table by a coreset, check it, and leave draws, coreset, summary and report in a folder.
 
@@ -170,7 +179,8 @@ def fit_command(
         asked = asked.changed("output", interval=interval, report=report)
         from coreset_mcmc.commands.fitting import fit_table  # noqa: PLC0415
 
-        summary = fit_table(console, asked, out, overwrite=overwrite)
+        with programs.kept_programs(console, is_wanted=keeps_programs):
+            summary = fit_table(console, asked, out, overwrite=overwrite)
     _leave(summary, require_verdict)
 
 
@@ -210,6 +220,7 @@ def resume_command(
     require_verdict: Annotated[
         Level | None, typer.Option("--require", help="Exit with 4 if the verdict is worse.")
     ] = None,
+    keeps_programs: KeepsPrograms = True,
 ) -> None:
     """Go on with a run that was interrupted or killed; it ends with the same bits as if it had never stopped.
 
@@ -218,7 +229,8 @@ def resume_command(
     with told_in_words():
         from coreset_mcmc.commands.fitting import resume  # noqa: PLC0415 - keeps --help fast
 
-        summary = resume(console, run, scheduler=scheduler)
+        with programs.kept_programs(console, is_wanted=keeps_programs):
+            summary = resume(console, run, scheduler=scheduler)
     _leave(summary, require_verdict)
 
 
