@@ -83,6 +83,25 @@ def test_names_and_values_of_the_user():
         model.unconstrain({"sigma": 2.0}, {KEY: np.array([0.4, -0.2])})
 
 
+@pytest.mark.full
+def test_it_is_fitted_like_any_other_function():
+    """Means and deviations under their own names against a grid, within Monte Carlo error and what the KL allows."""
+    fitted = cm.fit(made(), coreset_size=30, draws=400, chains=2, random_seed=0, progressbar=False)
+    slope, log_scale = np.meshgrid(np.linspace(0.5, 3.5, 401), np.linspace(-0.5, 1.2, 301), indexing="ij")
+    log_density = stats.norm.logpdf(slope) + stats.expon.logpdf(np.exp(log_scale)) + log_scale
+    log_density += sum(stats.norm.logpdf(y, slope * x, np.exp(log_scale)) for x, y in zip(X, Y, strict=True))
+    density = np.exp(log_density - log_density.max())
+    for name, values in {"slope": slope, "scale": np.exp(log_scale), "double": 2 * slope}.items():
+        mean = np.sum(values * density) / density.sum()
+        deviation = np.sqrt(np.sum((values - mean) ** 2 * density) / density.sum())
+        draws = fitted.posterior[name].to_numpy()
+        ess = float(cm.metrics.bulk_ess(draws[..., None])[0])
+        slack = 4.5 / np.sqrt(ess) + np.sqrt(2 * max(fitted.kl_estimate, 0.0))
+        assert draws.mean() == pytest.approx(mean, abs=deviation * slack)
+        assert draws.std() == pytest.approx(deviation, rel=slack)
+    assert fitted.kl_estimate < 0.05
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
