@@ -94,6 +94,10 @@ def test_nothing_is_kept_where_that_is_off_or_not_possible(tmp_path, monkeypatch
     monkeypatch.setenv(FOLDER_VARIABLE, "off")
     with kept_programs(shown, is_wanted=True):
         assert settings() == before
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "programs"))
+    with kept_programs(shown, is_wanted=False):
+        assert settings() == before
+    assert not (tmp_path / "programs").exists()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "file"))
     with kept_programs(shown, is_wanted=True):
@@ -103,14 +107,14 @@ def test_nothing_is_kept_where_that_is_off_or_not_possible(tmp_path, monkeypatch
 
 @pytest.mark.full
 def test_a_second_call_compiles_nothing_and_says_the_same(tmp_path):
-    """The command line keeps programs by itself; --no-cache keeps none."""
+    """The command line keeps programs by itself."""
     table = tmp_path / "rows.csv"
     table.write_text("y,x\n" + "".join(f"{(7 * n) % 11 > 4:d},{(n * 37 % 100) / 50 - 1}\n" for n in range(400)))
 
-    def fit(name, *flags, folder=tmp_path / "programs"):
+    def fit(name):
         arguments = ["fit", str(table), "-f", "y ~ x", "--family", "bernoulli", "--coreset-size", "40", "--draws", "50"]
-        arguments += ["--seed", "1", "--no-trust", "--out", str(tmp_path / name), *flags]
-        environment = {**os.environ, FOLDER_VARIABLE: str(folder)}
+        arguments += ["--seed", "1", "--no-trust", "--out", str(tmp_path / name)]
+        environment = {**os.environ, FOLDER_VARIABLE: str(tmp_path / "programs")}
         subprocess.run([sys.executable, "-c", FIT, *arguments], env=environment, check=True, capture_output=True)
         return (tmp_path / name / "summary.json").read_text()
 
@@ -120,8 +124,6 @@ def test_a_second_call_compiles_nothing_and_says_the_same(tmp_path):
     second = fit("second")
     assert {path.name for path in files_of(tmp_path / "programs")} == known
     assert _numbers(first) == _numbers(second)
-    fit("third", "--no-cache", folder=tmp_path / "none")
-    assert not (tmp_path / "none").exists()
 
 
 def _numbers(summary):
