@@ -205,14 +205,18 @@ def spoilt(stage: Stage, run: Path, path: Path, damage: str) -> str:
 
 
 def twice(stage: Stage) -> Iterator[Trial]:
-    """A second process where one is at work, at each file: refused in words, and the first does not notice."""
+    """A second process where one is at work, at each file: refused in words, and the first does not notice.
+
+    Once the last file is there the run is finished, and the second process says so.
+    """
     for number in stage.ends[1:]:
         seen: list[str] = []
         run = stage.folder / "run"
 
-        def intrude(seen: list[str] = seen, run: Path = run) -> None:
+        def intrude(seen: list[str] = seen, run: Path = run, number: int = number) -> None:
             second = call("resume", run)
-            is_told = second.code in IN_WORDS and "another process" in second.text
+            is_finished = number == stage.ends[-1] and "is finished" in second.text
+            is_told = is_finished or (second.code in IN_WORDS and "another process" in second.text)
             seen.append("" if is_told else second.trouble or f"exit {second.code}: {second.text[-100:]}")
 
         trial = hit(stage, "two processes", number, RENAMED, intrude)

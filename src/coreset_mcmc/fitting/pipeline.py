@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coreset_mcmc.core.trees import chain_first, first_position
+from coreset_mcmc.core.trees import chain_first, dimension, first_position
 from coreset_mcmc.data.array import ArrayData
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.data.selection import SelectedRows
@@ -19,6 +19,7 @@ from coreset_mcmc.fitting.plan import Plan, plan, select
 from coreset_mcmc.fitting.reading import Reading
 from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.fitting.stages import Sampling, Training, sample, train
+from coreset_mcmc.methods.sizes import default_rows
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.user_scale import shown_names
 from coreset_mcmc.models.with_data import observed_of
@@ -35,6 +36,13 @@ remembers them.
 """
 
 
+USELESS = 1.0
+"""Nats above which a coreset with a Gaussian term, whose size nobody has chosen, is tried again with as many rows as
+parameters call for. On a curved ridge, as of effects of groups times their scale, no quadratic is of use; but each row
+reads a few of the parameters, and such rows serve alone.
+"""
+
+
 def fit_best(request: Request, reading: Reading) -> Fit:
     """A fit, and another with or without a Gaussian term where that was the method's own choice and does not serve.
 
@@ -46,12 +54,15 @@ def fit_best(request: Request, reading: Reading) -> Fit:
     has_term = fitted.has_term
     if fitted.kl_estimate <= (request.kl_target if has_term else max(POOR, request.kl_target)):
         return fitted
-    position = first_position(reading.positions)
-    other = reading.method.otherwise(reading.model, position, fitted.coreset.size, has_term=has_term)
+    position, size = first_position(reading.positions), fitted.coreset.size
+    if has_term and request.coreset_size is None and not fitted.kl_estimate <= USELESS:
+        size = max(size, min(default_rows(dimension(position)), reading.rows.size))
+    other = reading.method.otherwise(reading.model, position, size, has_term=has_term)
     if other is None:
         return fitted
     folder = inside(request.checkpoint, "without-term" if has_term else "with-term")
-    tried = fit_once(replace(request, checkpoint=folder), reading._replace(method=other))
+    size_asked = request.coreset_size if size == fitted.coreset.size else size
+    tried = fit_once(replace(request, checkpoint=folder, coreset_size=size_asked), reading._replace(method=other))
     chosen = tried if is_better(tried.kl_estimate, fitted.kl_estimate) else fitted
     with_it, without = (fitted, tried) if has_term else (tried, fitted)
     estimates = f"with it the estimated KL was {with_it.kl_estimate:.2g}, without {without.kl_estimate:.2g}"

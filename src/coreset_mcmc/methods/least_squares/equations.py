@@ -196,8 +196,9 @@ def without_nonfinite(window: Window) -> Window:
 def without_strays(window: Window, num_coordinates: int) -> Window:
     """The window without draws so far below its highest one that no posterior of all rows can care for them.
 
-    Squares of a few such equations would outweigh all others: weights would be right where nobody goes. ``window`` is
-    one of log-likelihoods; what an expansion leaves of them is not a height.
+    Squares of a few such equations would outweigh all others: weights would be right where nobody goes. That is for
+    draws of a Gaussian; draws of weights that lead astray must be heard. ``window`` is one of log-likelihoods; what an
+    expansion leaves of them is not a height.
     """
     lowest = np.max(window.totals, initial=-np.inf, where=np.isfinite(window.totals))
     lowest -= STRAY + STRAY_PER_COORDINATE * num_coordinates

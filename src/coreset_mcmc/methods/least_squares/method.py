@@ -273,6 +273,7 @@ class LeastSquares(MovesByKernel):
             num_drawn=np.zeros((), np.int32),
             search=self._mode_start(problem).search.begin(flat_position(problem.position)) if starts_hot else None,
             taylor=self._mode_start(problem).no_taylor(problem) if self.samples_rows(problem) else None,
+            width=np.asarray(1.0),
             is_held=np.zeros(dimension(problem.position), bool),
             expansion=unknown_expansion(dimension(problem.position)) if self.has_term(problem) else None,
             indices=np.asarray(problem.indices, np.int64),

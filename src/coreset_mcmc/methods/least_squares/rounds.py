@@ -132,7 +132,7 @@ class Rounds:
             around=doubt.around,
         )
         window = measured.window
-        if known_expansion(state) is None:
+        if state.is_first and known_expansion(state) is None:
             window = without_strays(window, state.scale.shape[0])
         window = without_nonfinite(window)
         tried = next_weights(state, judgement, window, drawn.positions, problem)

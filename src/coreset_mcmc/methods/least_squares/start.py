@@ -36,6 +36,7 @@ from coreset_mcmc.methods.least_squares.state import (
     nothing_learned,
 )
 from coreset_mcmc.methods.least_squares.taylor import TaylorSums
+from coreset_mcmc.methods.least_squares.width import believable_width
 from coreset_mcmc.posterior.by_passes import flat_position, mode_key, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import Problem
@@ -136,20 +137,23 @@ class ModeStart:
     def scores_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """Starts, shape, rows and control variates, once the search has converged."""
         assert state.search is not None
+        scale = np.asarray(gaussian_of(state).scale_factor)
+        width, num_probed = believable_width(problem, state.search.position, gaussian_of(state))
+        state = state._replace(width=np.asarray(width))
         gaussian, generator = gaussian_of(state), generator_of(key)
         size, num_coordinates = problem.data.size, gaussian.mean.size
         noise = generator.normal(size=(max(self.num_chains, num_influence_draws(size)), num_coordinates))
         flat = gaussian.draws(noise)
         moved = in_phase(state, Phase.ROUNDS)._replace(
             best_positions=positions_of(problem.position, flat[: self.num_chains]),
-            scale=np.asarray(gaussian.scale_factor),
+            scale=scale,
             is_first=np.asarray(True),
         )
         if self.gaussian_term:
             moved = moved._replace(expansion=expansion_at(problem, state.search, moved.scale))
         task = self.scores_task(problem)
         if not task.is_needed:
-            return self._scaled(moved, problem), nothing_learned(moved, np.nan, 0)
+            return self._scaled(moved, problem), nothing_learned(moved, np.nan, num_probed)
         chosen = iter(self._choose(generator, flat, task, moved, problem))
         if self.chooses_rows:
             rows = next(chosen)
@@ -159,7 +163,8 @@ class ModeStart:
             taylor = taylor_at(problem, state.search.position, state.search.derivatives, next(chosen))
             moved = moved._replace(taylor=taylor)
         moved = self._scaled(moved, problem)
-        return moved, nothing_learned(moved, np.nan, task.num_evaluations(size, len(problem.passes.resident.indices)))
+        num_evaluations = num_probed + task.num_evaluations(size, len(problem.passes.resident.indices))
+        return moved, nothing_learned(moved, np.nan, num_evaluations)
 
     def _choose(
         self, generator: np.random.Generator, flat: np.ndarray, task: Scores, state: LeastSquaresState, problem: Problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,8 @@ class LeastSquaresState(NamedTuple):
     """The control variates, if there are rows enough for them; of no use before the mode is found."""
     expansion: Expansion | None
     """Of all rows, if a Gaussian term carries what it knows."""
+    width: np.ndarray
+    """By how much draws of the Gaussian at the mode are scaled, at most 1."""
     is_held: np.ndarray
     """Marks (d,) parameters that no row reads, where the centre is not a joint mode; none otherwise."""
     indices: np.ndarray
@@ -92,9 +95,10 @@ Stepped = tuple[LeastSquaresState, LeastSquaresInfo]
 def gaussian_of(state: LeastSquaresState) -> LaplaceApproximation:
     """What the posterior looks like where the search has ended."""
     assert state.search is not None
-    if not np.any(state.is_held):
-        return approximation_at(state.search)
-    return LaplaceApproximation(state.search.position, state.scale, state.search.derivatives.value)
+    if np.any(state.is_held):
+        return LaplaceApproximation(state.search.position, state.scale, state.search.derivatives.value)
+    found = approximation_at(state.search)
+    return found if state.width == 1.0 else replace(found, scale_factor=state.width * found.scale_factor)
 
 
 def known_expansion(state: LeastSquaresState) -> Expansion | None:
