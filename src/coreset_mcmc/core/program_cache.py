@@ -88,7 +88,7 @@ class ProgramCache:
 def _configure(settings: dict[str, Any]) -> None:
     for name, value in settings.items():
         jax.config.update(name, value)
-    compilation_cache.reset_cache()  # type: ignore[no-untyped-call]
+    compilation_cache.reset_cache()
 
 
 def machine() -> str:

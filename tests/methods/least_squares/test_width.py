@@ -24,7 +24,7 @@ NUM_GROUPS, NUM_ROWS = 5, 10_000
 
 
 def curved_ridge():
-    """Counts in five large groups whose intercepts and slopes are scales times standard normals."""
+    """Counts in large groups whose intercepts and slopes are scales times standard normals."""
 
     def log_prior(position):
         scales = jnp.exp(position["log_scales"])

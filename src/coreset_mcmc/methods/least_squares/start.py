@@ -137,8 +137,8 @@ class ModeStart:
     def scores_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """Starts, shape, rows and control variates, once the search has converged."""
         assert state.search is not None
-        scale = np.asarray(gaussian_of(state).scale_factor)
-        width, num_probed = believable_width(problem, state.search.position, gaussian_of(state))
+        search, scale = state.search, np.asarray(gaussian_of(state).scale_factor)
+        width, num_probed = believable_width(problem, search.position, gaussian_of(state))
         state = state._replace(width=np.asarray(width))
         gaussian, generator = gaussian_of(state), generator_of(key)
         size, num_coordinates = problem.data.size, gaussian.mean.size
@@ -150,7 +150,7 @@ class ModeStart:
             is_first=np.asarray(True),
         )
         if self.gaussian_term:
-            moved = moved._replace(expansion=expansion_at(problem, state.search, moved.scale))
+            moved = moved._replace(expansion=expansion_at(problem, search, moved.scale))
         task = self.scores_task(problem)
         if not task.is_needed:
             return self._scaled(moved, problem), nothing_learned(moved, np.nan, num_probed)
@@ -160,7 +160,7 @@ class ModeStart:
             weights = 1.0 / rows.probabilities
             moved = moved._replace(indices=rows.indices, rows=rows.rows, weights=weights, best_weights=weights)
         if self.samples_rows(problem):
-            taylor = taylor_at(problem, state.search.position, state.search.derivatives, next(chosen))
+            taylor = taylor_at(problem, search.position, search.derivatives, next(chosen))
             moved = moved._replace(taylor=taylor)
         moved = self._scaled(moved, problem)
         num_evaluations = num_probed + task.num_evaluations(size, len(problem.passes.resident.indices))
