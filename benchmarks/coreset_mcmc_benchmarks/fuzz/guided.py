@@ -80,7 +80,10 @@ def guided(name: str, seconds: int) -> Fuzzed:
     ended = subprocess.run(command, capture_output=True, text=True, check=False, errors="replace")
     text = ended.stdout + ended.stderr
     done = re.findall(r"Done (\d+) runs", text) or re.findall(r"#(\d+)", text)
-    lines = [line for line in text.splitlines() if "Exception" in line or "ERROR" in line or "Error:" in line]
+    decisive = [line for line in text.splitlines() if line.startswith("SUMMARY: libFuzzer")]
+    lines = decisive or [
+        line for line in text.splitlines() if "Exception" in line or "ERROR" in line or "Error:" in line
+    ]
     return Fuzzed(
         name, int(done[-1]) if done else 0, "" if ended.returncode == 0 else " / ".join(lines)[:300] or "crashed"
     )
