@@ -29,6 +29,7 @@ from coreset_mcmc.kernels import (
     WhitenedNUTS,
     from_blackjax,
 )
+from coreset_mcmc.methods.least_squares.width import NUM_PROBES
 from coreset_mcmc.methods.subsampling import GaussianProposal
 from coreset_mcmc.posterior.at_positions import GROUP
 
@@ -146,14 +147,16 @@ def _hessians(training: Run) -> int:
 def _passes(training: Run) -> int:
     """Newton steps, and windows of 40 draws: the first, which judges nothing, and those that do.
 
-    Draws come in whole groups, and one more position is the reference. So it is for all rows and those of the coreset
-    when a window that is good enough is compared with what is around its draws.
+    Before the first the Hessian of a sample, here all rows, and 15 draws tell how far the Gaussian goes. Draws come in
+    whole groups, and one more position is the reference. So it is for all rows and those of the coreset when a window
+    that is good enough is compared with what is around its draws.
     """
     num_newton = np.isfinite(training.history.newton_decrement).sum()
     num_windows = 1 + np.isfinite(training.history.kl_estimate).sum()
     num_positions = -(-40 // GROUP) * GROUP + 1
     num_looks = np.sum(training.history.kl_estimate < 0.01)
-    return int(-num_newton * 3 * 100 + num_windows * (num_positions - 40) * 100 + num_looks * (100 + 10))
+    num_beside = num_windows * (num_positions - 40) + -(-(1 + NUM_PROBES) // GROUP) * GROUP + 1 - NUM_PROBES
+    return int(-(num_newton + 1) * 3 * 100 + num_beside * 100 + num_looks * (100 + 10))
 
 
 METHODS = [

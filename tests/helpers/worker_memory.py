@@ -17,7 +17,7 @@ import jax
 MEBIBYTE = 2**20
 LIMIT = 2_048 * MEBIBYTE
 """What a process may have at its peak."""
-ROOM_FOR_ONE_TEST = 400 * MEBIBYTE
+ROOM_FOR_ONE_TEST = 500 * MEBIBYTE
 """For one more test after a look at the memory; the greediest of all added 263 MiB."""
 ROOM_BETWEEN = 150 * MEBIBYTE
 """If forgetting leaves more than the threshold, grow this much before the next try: each costs compilations."""

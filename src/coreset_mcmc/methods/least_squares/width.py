@@ -20,7 +20,8 @@ from coreset_mcmc.posterior.by_passes import posterior_of
 from coreset_mcmc.posterior.newton import LaplaceApproximation
 from coreset_mcmc.posterior.problem import Problem
 
-NUM_PROBES = 16
+NUM_PROBES = 15
+"""With the mode itself, a group of positions that share a program."""
 NARROWER = 0.5 ** np.arange(1, 9)
 ALLOWED, ALLOWED_PER_COORDINATE = 20.0, 2.0
 """Nats of a remainder with which a draw is of use."""
@@ -56,8 +57,9 @@ def believable_width(problem: Problem, centre: np.ndarray, gaussian: LaplaceAppr
         return result
 
     count = len(resident.indices)
+    num_evaluations = (1 + centre.size + NUM_PROBES) * count
     if are_of_use(np.ones(1))[0]:
-        return 1.0, NUM_PROBES * count
+        return 1.0, num_evaluations
     is_of_use = are_of_use(NARROWER)
     width = NARROWER[np.argmax(is_of_use)] if is_of_use.any() else NARROWER[-1]
-    return float(width), NUM_PROBES * (1 + len(NARROWER)) * count
+    return float(width), num_evaluations + NUM_PROBES * len(NARROWER) * count
