@@ -16,7 +16,7 @@ import coreset_mcmc as cm
 from coreset_mcmc.commands.cli import app
 from coreset_mcmc.commands.programs import kept_programs
 from coreset_mcmc.core import program_cache
-from coreset_mcmc.core.program_cache import FOLDER_VARIABLE, SETTINGS, files_of, num_bytes, prune
+from coreset_mcmc.core.program_cache import FOLDER_VARIABLE, SETTINGS, clear, files_of, machine, num_bytes, prune
 
 FIT = """
 import sys
@@ -62,12 +62,27 @@ def test_a_folder_is_private_and_one_that_is_not_is_refused(tmp_path):
 
 
 def test_the_bound_removes_what_was_not_used_for_longest(tmp_path):
+    (tmp_path / machine()).mkdir()
     for number in range(5):
-        path = tmp_path / f"{number}"
+        path = tmp_path / machine() / f"{number}-cache"
         path.write_bytes(b"x" * 100)
         os.utime(path, (1_000 + number, 1_000 + number))
     prune(tmp_path, 250)
-    assert sorted(path.name for path in files_of(tmp_path)) == ["3", "4"]
+    assert sorted(path.name for path in files_of(tmp_path)) == ["3-cache", "4-cache"]
+
+
+def test_files_of_the_user_are_never_removed(tmp_path):
+    """A folder that holds other things, beyond the bound: only programs may go."""
+    mine = [tmp_path / "thesis.pdf", tmp_path / "photos" / "one-cache", tmp_path / machine() / "notes.txt"]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 1_000)
+    with cm.cache(tmp_path, max_bytes=1):
+        jax.jit(lambda x: x * 11.0 + 29.0)(1.0)
+        assert num_bytes(tmp_path) > 0
+    assert num_bytes(tmp_path) == 0
+    clear(tmp_path)
+    assert all(path.exists() for path in mine)
 
 
 def test_show_and_clear(tmp_path, monkeypatch):
@@ -79,7 +94,8 @@ def test_show_and_clear(tmp_path, monkeypatch):
     (folder / "mine.txt").write_text("not ours")
     assert " files" in CliRunner().invoke(app, ["cache", "show"]).output
     assert "removed" in CliRunner().invoke(app, ["cache", "clear"]).output
-    assert [path.name for path in files_of(folder)] == ["mine.txt"]
+    assert files_of(folder) == []
+    assert (folder / "mine.txt").exists()
 
 
 def test_by_default_it_is_in_the_home_of_caches(tmp_path, monkeypatch):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import shutil
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +24,8 @@ from coreset_mcmc.core.errors import InputError, require
 FOLDER_VARIABLE = "CORESET_MCMC_CACHE"
 """Names another folder; "off" for none."""
 MOST_BYTES = 256 * 2**20
+NAME_LENGTH = 16
+"""Of the name of a kind of machine."""
 SETTINGS: dict[str, Any] = {
     "jax_enable_compilation_cache": True,
     "jax_persistent_cache_min_compile_time_secs": 0.0,
@@ -97,7 +98,7 @@ def machine() -> str:
     lines = information.read_text().splitlines() if information.exists() else []
     flags = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
     told = (version("jax"), version("jaxlib"), platform.system(), platform.machine(), flags)
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:NAME_LENGTH]
 
 
 def make_private(folder: Path) -> Path:
@@ -121,8 +122,9 @@ def make_private(folder: Path) -> Path:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Of all machines."""
-    return [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    """Programs of all machines, by the names that JAX gives them; whatever else lies in the folder is not ours."""
+    parts = [part for part in folder.glob("[0-9a-f]" * NAME_LENGTH) if part.is_dir() and not part.is_symlink()]
+    return [path for part in parts for path in part.glob("*-cache") if path.is_file() and not path.is_symlink()]
 
 
 def num_bytes(folder: Path) -> int:
@@ -155,11 +157,6 @@ def prune(folder: Path, max_bytes: int) -> None:
 
 def clear(folder: Path) -> int:
     """Remove all programs; how many bytes they took. Nothing else in the folder is touched."""
-    if not folder.exists():
-        return 0
-    make_private(folder)
     taken = num_bytes(folder)
-    for part in folder.iterdir():
-        if part.is_dir() and not part.is_symlink() and len(part.name) == len(machine()):
-            shutil.rmtree(part, ignore_errors=True)
+    prune(folder, 0)
     return taken - num_bytes(folder)
