@@ -65,8 +65,8 @@ def fit(
         model: log-prior and per-row log-likelihood.
         data: a pytree of arrays with a common leading row axis, a DataFrame, or a scan of files
             (:func:`scan_parquet`), which may be larger than memory; by default those of the model.
-        coreset_size: M, rows in the coreset. By default 500, or with more than 250 parameters two for each, up to 1
-            500; all rows if there are fewer. With fewer rows than 0.75 d (d + 3) for d parameters, which is the case
+        coreset_size: M, rows in the coreset. By default 500, or with more than 250 parameters two for each, up to
+            1 500; all rows if there are fewer. With fewer rows than 0.75 d (d + 3) for d parameters, which is the case
             from 25 parameters on by default, the default method adds a Gaussian term; ``fit.settings["gaussian_term"]``
             says so, and why; where the term leaves more than a nat, more rows are tried without it. Methods without
             such a term get 0.75 d (d + 3) rows, from 500 up to 5 000. "auto" doubles the number of rows until the

@@ -18,12 +18,11 @@ from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.kernels.base import Kernel, init_chains, step_chains
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
 from coreset_mcmc.kernels.whitened_nuts import WhitenedNUTS
+from coreset_mcmc.methods.hopeless import hopeless_depth
 from coreset_mcmc.methods.sampling import SamplesCoreset, SamplingInfo, SamplingProblem, sampling_info
 
 NUM_TUNING = 100
 TARGET_ACCEPTANCE = 0.8
-STRAY, STRAY_PER_COORDINATE = 100.0, 10.0
-"""Nats below the highest chain at which a start is hopeless, and more of them for each coordinate."""
 
 
 class TunedState(NamedTuple):
@@ -82,11 +81,10 @@ def without_strays(chains: Any) -> Any:
     """Chains that start where hardly any probability can be go where the highest one starts.
 
     Starts may come from a Gaussian that is much too wide. So far out gradients are so large that no step size serves
-    there and elsewhere, and such a chain never moves. Even a peak of its own counts for nothing so far below, unless it
-    is wider by a factor of e^10 in every coordinate.
+    there and elsewhere, and such a chain never moves.
     """
     heights = jnp.where(jnp.isfinite(chains.log_density), chains.log_density, -jnp.inf)
     num_coordinates = sum(leaf[0].size for leaf in jax.tree.leaves(chains.position))
-    is_stray = heights < jnp.max(heights) - (STRAY + STRAY_PER_COORDINATE * num_coordinates)
+    is_stray = heights < jnp.max(heights) - hopeless_depth(num_coordinates)
     places = jnp.where(is_stray, jnp.argmax(heights), jnp.arange(heights.size))
     return jax.tree.map(lambda leaf: leaf[places], chains)

@@ -10,9 +10,8 @@ import pytest
 from jax.scipy import stats
 
 import coreset_mcmc as cm
+from coreset_mcmc.methods.hopeless import hopeless_depth
 from coreset_mcmc.methods.least_squares.equations import (
-    STRAY,
-    STRAY_PER_COORDINATE,
     Window,
     half_variance,
     solve,
@@ -29,7 +28,7 @@ def window(totals):
 
 
 def test_hopeless_draws_are_left_out_and_the_others_centred_anew():
-    lowest = -(STRAY + 3 * STRAY_PER_COORDINATE)
+    lowest = -hopeless_depth(3)
     kept = without_strays(window([0.0, lowest + 1.0, lowest - 1.0, np.nan, -np.inf]), 3)
     assert np.isfinite(kept.totals).tolist() == [True, True, False, False, False]
     assert np.isfinite(kept.values).all(axis=1).tolist() == [True, True, False, False, False]

@@ -27,6 +27,7 @@ from jax.flatten_util import ravel_pytree
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.trees import flat_positions, flattened, num_positions
 from coreset_mcmc.core.types import Batch, Position
+from coreset_mcmc.methods.hopeless import hopeless_depth
 from coreset_mcmc.methods.least_squares.curvature import RowCurvature, solve_within
 from coreset_mcmc.methods.least_squares.expansion import Expansion
 from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, Solution, nonnegative_ridge
@@ -37,8 +38,6 @@ from coreset_mcmc.posterior.at_positions import summed_differences
 from coreset_mcmc.posterior.problem import Problem
 
 MOST_DAMPING = 1e2
-STRAY, STRAY_PER_COORDINATE = 100.0, 10.0
-"""Nats below the highest draw of a window at which a draw counts for nothing, and more of them for each coordinate."""
 
 
 class Window(NamedTuple):
@@ -201,7 +200,7 @@ def without_strays(window: Window, num_coordinates: int) -> Window:
     expansion leaves of them is not a height.
     """
     lowest = np.max(window.totals, initial=-np.inf, where=np.isfinite(window.totals))
-    lowest -= STRAY + STRAY_PER_COORDINATE * num_coordinates
+    lowest -= hopeless_depth(num_coordinates)
     is_kept = np.isfinite(window.totals) & (window.totals >= lowest)
     if is_kept.all():
         return window
