@@ -109,7 +109,8 @@ def assemble(
 ) -> Fit:
     """Everything that the stages have left, as one result."""
     model, coreset = reading.model, training.trained.coreset
-    shortfall = "" if training.run.is_interrupted else planned.method.shortfall(training.run.state)
+    has_gone_its_way = training.run.reason in ("converged", "total reached")
+    shortfall = planned.method.shortfall(training.run.state) if has_gone_its_way else ""
     return build_fit(
         pilot=with_exploring(planned.pilot, reading.exploring),
         training=training.run,

@@ -167,6 +167,14 @@ def test_a_search_that_was_cut_short_says_so():
     with pytest.warns(UserWarning, match="max_iterations=30 updates"):
         fitted = cm.fit(model, logistic_data(), method=SGLD(1e-9, subsample_size=20, mode=mode), **options)
     assert "the mode may be far away" in fitted.settings["shortfall"]
+    stopped = cm.fit(
+        model,
+        logistic_data(),
+        method=SGLD(1e-9, subsample_size=20, mode=mode),
+        callbacks=[lambda *seen: True],
+        **options,
+    )
+    assert "shortfall" not in stopped.settings, "the user has ended it"
     at_start = ModeSearch(max_iterations=0)
     fitted = cm.fit(model, logistic_data(), method=SGLD(1e-9, subsample_size=20, mode=at_start), **options)
     assert "shortfall" not in fitted.settings
