@@ -39,7 +39,7 @@ def rooms_imported_by(path: Path) -> set[str]:
 
 def test_the_root_holds_rooms_and_nothing_else():
     found = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
-    assert found == {"__init__.py", "__main__.py", "py.typed", *ROOMS}
+    assert found == {"__init__.py", "__init__.pyi", "__main__.py", "py.typed", *ROOMS}
 
 
 def test_every_room_says_what_belongs_there():
@@ -100,9 +100,17 @@ def test_heavy_extras_are_imported_only_when_used():
 def test_importing_changes_no_global_setting():
     code = (
         "import jax, signal; before = (jax.config.values.copy(), signal.getsignal(signal.SIGINT)); "
-        "import coreset_mcmc; assert before == (jax.config.values, signal.getsignal(signal.SIGINT))"
+        "from coreset_mcmc import *; assert before == (jax.config.values, signal.getsignal(signal.SIGINT))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_the_front_door_leaves_tables_files_and_samplers_for_later():
+    """What takes longer to import than our own code, and is not needed before the first program is compiled."""
+    later = {"arviz_stats", "blackjax", "formulae", "h5py", "pandas", "pyarrow", "xarray"}
+    code = f"from coreset_mcmc import fit, models; import sys; print(sorted({later} & set(sys.modules)))"
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout.strip() == "[]"
 
 
 def test_registry_names_are_unique_and_documented():

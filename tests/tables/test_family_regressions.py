@@ -16,7 +16,7 @@ RIGHT = "x + g + (1|h)"
 NEEDED = ["x", "g", "h", "n"]
 
 
-def built(name: str, **options) -> cm.tables.Regression:
+def built(name: str, **options) -> cm.Regression:
     return cm.regression(f"{LEFT[name]} ~ {RIGHT}", families_table(), family=name, **options)
 
 

@@ -10,13 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require, require_count
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.types import Batch
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = on_use("pandas")
 
 
 class SelectedRows(NamedTuple):

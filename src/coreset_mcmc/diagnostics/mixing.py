@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray
+
+from coreset_mcmc.core.on_use import on_use
+
+if TYPE_CHECKING:
+    import xarray
+else:
+    xarray = on_use("xarray")
 
 MAX_RHAT = 1.01
 MIN_ESS_PER_CHAIN = 100

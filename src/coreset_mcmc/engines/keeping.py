@@ -9,15 +9,20 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-import pandas as pd
 
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.data.engine import GivesLeaves
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = on_use("pandas")
 
 MOST_PARCELS = 64
 

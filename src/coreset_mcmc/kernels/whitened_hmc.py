@@ -10,16 +10,18 @@ together in one matrix product. Trajectories are BlackJAX's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from blackjax.mcmc import hmc
 
-from coreset_mcmc.core.types import Key, Position, pytree
+from coreset_mcmc.core.on_use import on_use
+from coreset_mcmc.core.types import Key, pytree
 from coreset_mcmc.kernels.base import KernelInfo
-from coreset_mcmc.kernels.blackjax_state import BlackJAXState
-from coreset_mcmc.kernels.whitened import Whitened
+from coreset_mcmc.kernels.whitened import Whitened, WhitenedState
 from coreset_mcmc.posterior.target import CoresetTarget
+
+hmc = on_use("blackjax.mcmc.hmc")
 
 TRAJECTORY = 1.5708
 """pi / 2: a quarter of the period of a standard normal target."""
@@ -44,23 +46,17 @@ class WhitenedHMC(Whitened):
     def num_leapfrog(self) -> jax.Array:
         return jnp.clip(jnp.round(TRAJECTORY / self.step_size), 1, MAX_LEAPFROG).astype(jnp.int32)
 
-    def init(self, position: Position, target: CoresetTarget) -> BlackJAXState:
-        return BlackJAXState(hmc.init(position, target.log_density))
-
-    def step(self, key: Key, state: BlackJAXState, target: CoresetTarget) -> tuple[BlackJAXState, KernelInfo]:
+    def step(self, key: Key, state: WhitenedState, target: CoresetTarget) -> tuple[WhitenedState, KernelInfo]:
         move_key, jitter_key = jax.random.split(key)
-        scale = jnp.asarray(self.scale)
-        jitter = jax.random.uniform(jitter_key, (), scale.dtype, 1.0 - JITTER, 1.0 + JITTER)
-        moved, info = hmc.build_kernel()(
-            move_key,
-            state.inner,
-            target.log_density,
-            self.step_size * jitter,
-            scale @ scale.T,
-            self.num_leapfrog,
-        )
-        return BlackJAXState(moved), KernelInfo(
+        jitter = jax.random.uniform(jitter_key, (), state.gradient.dtype, 1.0 - JITTER, 1.0 + JITTER)
+        step_size, count = self.step_size * jitter, self.num_leapfrog
+
+        def move(start: Any, density: Any, inverse_masses: jax.Array) -> Any:
+            return hmc.build_kernel()(move_key, start, density, step_size, inverse_masses, count)
+
+        moved, info = self._moved(move, state, target)
+        return moved, KernelInfo(
             acceptance_rate=info.acceptance_rate,
-            num_evaluations=jnp.asarray(self.num_leapfrog, jnp.int32),
+            num_evaluations=jnp.asarray(count, jnp.int32),
             diverging=info.is_divergent,
         )

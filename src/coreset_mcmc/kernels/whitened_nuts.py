@@ -7,15 +7,18 @@ turn, wherever they are. Trees are BlackJAX's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import jax.numpy as jnp
-from blackjax.mcmc import nuts
 
-from coreset_mcmc.core.types import Key, Position, pytree
+from coreset_mcmc.core.on_use import on_use
+from coreset_mcmc.core.types import Key, pytree
 from coreset_mcmc.kernels.base import KernelInfo
-from coreset_mcmc.kernels.blackjax_state import BlackJAXState
-from coreset_mcmc.kernels.whitened import Whitened
+from coreset_mcmc.kernels.whitened import Whitened, WhitenedState
 from coreset_mcmc.posterior.target import CoresetTarget
+
+nuts = on_use("blackjax.mcmc.nuts")
 
 MAX_DOUBLINGS = 10
 
@@ -32,15 +35,12 @@ class WhitenedNUTS(Whitened):
 
     has_data_dependent_loops = True
 
-    def init(self, position: Position, target: CoresetTarget) -> BlackJAXState:
-        return BlackJAXState(nuts.init(position, target.log_density))
+    def step(self, key: Key, state: WhitenedState, target: CoresetTarget) -> tuple[WhitenedState, KernelInfo]:
+        def move(start: Any, density: Any, inverse_masses: jax.Array) -> Any:
+            return nuts.build_kernel()(key, start, density, self.step_size, inverse_masses, MAX_DOUBLINGS)
 
-    def step(self, key: Key, state: BlackJAXState, target: CoresetTarget) -> tuple[BlackJAXState, KernelInfo]:
-        scale = jnp.asarray(self.scale)
-        moved, info = nuts.build_kernel()(
-            key, state.inner, target.log_density, self.step_size, scale @ scale.T, MAX_DOUBLINGS
-        )
-        return BlackJAXState(moved), KernelInfo(
+        moved, info = self._moved(move, state, target)
+        return moved, KernelInfo(
             acceptance_rate=info.acceptance_rate,
             num_evaluations=jnp.asarray(info.num_integration_steps, jnp.int32),
             diverging=info.is_divergent,

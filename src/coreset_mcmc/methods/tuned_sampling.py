@@ -12,14 +12,16 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from blackjax.adaptation.step_size import dual_averaging_adaptation
 
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.kernels.base import Kernel, init_chains, step_chains
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
 from coreset_mcmc.kernels.whitened_nuts import WhitenedNUTS
 from coreset_mcmc.methods.hopeless import hopeless_depth
 from coreset_mcmc.methods.sampling import SamplesCoreset, SamplingInfo, SamplingProblem, sampling_info
+
+adaptation = on_use("blackjax.adaptation.step_size")
 
 NUM_TUNING = 100
 TARGET_ACCEPTANCE = 0.8
@@ -61,12 +63,12 @@ class TunedSampling(SamplesCoreset):
     def init(self, key: Key, problem: SamplingProblem) -> TunedState:
         del key
         first = jnp.asarray(self.scale.shape[0] ** -0.25, self.scale.dtype)
-        averaging = dual_averaging_adaptation(self.acceptance_rate)[0](first)
+        averaging = adaptation.dual_averaging_adaptation(self.acceptance_rate)[0](first)
         chains = without_strays(init_chains(self._kernel(first), problem.initial_positions, problem.target))
         return TunedState(chains, averaging, jnp.zeros((), jnp.int32), jnp.array(False))
 
     def step(self, key: Key, state: TunedState, problem: SamplingProblem) -> tuple[TunedState, SamplingInfo]:
-        _, update, final = dual_averaging_adaptation(self.acceptance_rate)
+        _, update, final = adaptation.dual_averaging_adaptation(self.acceptance_rate)
         is_tuning = state.number < self.num_tuning
         step_size = jnp.where(is_tuning, jnp.exp(state.averaging.log_step_size), final(state.averaging))
         chains, info = step_chains(self._kernel(step_size), key, state.chains, problem.target)

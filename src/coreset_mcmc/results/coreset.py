@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import pandas as pd
 
 from coreset_mcmc.core.errors import InputError, require
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.trees import coordinate_names, named_leaves
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data import ArrayData
@@ -27,6 +27,11 @@ from coreset_mcmc.data.source import Source
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 from coreset_mcmc.results.notebook import coreset_display
 from coreset_mcmc.results.term_table import read_table, term_from, term_path, term_table, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = on_use("pandas")
 
 ROW, WEIGHT, NUM_ROWS, NUM_COORDINATES = "row", "weight", "num_rows", "gaussian_coordinates"
 

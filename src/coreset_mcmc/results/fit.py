@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import jax
-import pandas as pd
-import xarray
 
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.plain import strict_json
@@ -25,14 +23,12 @@ from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.coreset import Coreset
-from coreset_mcmc.results.effects import Effect, effect
 from coreset_mcmc.results.full_posterior import FullDraws, exact_draws, reweighted
 from coreset_mcmc.results.inferencedata import to_inferencedata
 from coreset_mcmc.results.loo import loo
 from coreset_mcmc.results.notebook import fit_display
 from coreset_mcmc.results.predictive import QUANTILES, predict
 from coreset_mcmc.results.skeleton import skeleton_of
-from coreset_mcmc.results.summary_table import SummaryTable
 from coreset_mcmc.results.tree import (
     ATTRIBUTE,
     CORESET,
@@ -44,8 +40,11 @@ from coreset_mcmc.results.tree import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import xarray
     from arviz_stats.utils import ELPDData
 
+    from coreset_mcmc.results.effects import Effect
     from coreset_mcmc.verdict import Trust
 
 
@@ -158,11 +157,9 @@ class Fit:
         Its numbers are not rounded; printed, they have digits by the standard deviation of each parameter. Options are
         those of ``arviz_stats.summary``, ``round_to`` among them.
         """
-        import arviz_stats  # noqa: PLC0415 - takes a second
+        from coreset_mcmc.results.summary_table import summary_of  # noqa: PLC0415 - imports pandas
 
-        result: pd.DataFrame = arviz_stats.summary(self.tree, **{"round_to": "none", **options})
-        is_plain = isinstance(result, pd.DataFrame) and options.get("fmt", "wide") == "wide"
-        return SummaryTable(result) if is_plain and "round_to" not in options else result
+        return summary_of(self.tree, **options)
 
     def positions(self) -> Position:
         """Draws on the scale on which the chains moved: the model's pytree with leading chain and draw axes."""
@@ -245,6 +242,8 @@ class Fit:
 
     def effect(self, column: str, **options: Any) -> Effect:
         """What a column does to the expected response on average: see :func:`coreset_mcmc.results.effects.effect`."""
+        from coreset_mcmc.results.effects import effect  # noqa: PLC0415 - imports pandas
+
         engine = self.rows.engine if self.rows is not None else None
         return effect(model_of(self), self.positions(), column, **{"engine": engine, "progressbar": True, **options})
 

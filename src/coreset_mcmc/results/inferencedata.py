@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import xarray
+from typing import TYPE_CHECKING, Any
 
 from coreset_mcmc.core.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray
 
 
 def to_inferencedata(tree: xarray.DataTree) -> Any:

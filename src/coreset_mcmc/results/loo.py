@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.memory import require_room
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.trees import num_positions, thinned
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.blocks import InBlocks, rows_of
@@ -34,7 +34,10 @@ from coreset_mcmc.results.ratios import good_shape, ratios_to_full
 from coreset_mcmc.results.row_file import check_place, write_rows
 
 if TYPE_CHECKING:
+    import xarray
     from arviz_stats.utils import ELPDData
+else:
+    xarray = on_use("xarray")
 
 
 @entry_point

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import xarray
+
+from coreset_mcmc.core.on_use import on_use
+
+if TYPE_CHECKING:
+    import xarray
+else:
+    xarray = on_use("xarray")
 
 
 class Totals:

@@ -9,7 +9,6 @@ import numpy as np
 
 from coreset_mcmc.core.html import display, paragraph, small, table
 from coreset_mcmc.core.words import explained
-from coreset_mcmc.results.summary_table import SummaryTable
 
 if TYPE_CHECKING:
     from coreset_mcmc.results.coreset import Coreset
@@ -21,6 +20,8 @@ MOST_ROWS = 5
 
 def fit_display(fit: Fit) -> str:
     """What was done, the first parameters, and what is not said yet: whether to trust it."""
+    from coreset_mcmc.results.summary_table import SummaryTable  # noqa: PLC0415 - imports pandas
+
     sizes = fit.posterior.sizes
     facts = [
         ("method", escape(str(fit.settings["method"]))),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray
 
 from coreset_mcmc.core.memory import require_room
+from coreset_mcmc.core.on_use import on_use
+
+if TYPE_CHECKING:
+    import xarray
+else:
+    xarray = on_use("xarray")
 
 EXPECTED, RESPONSES = "expected", "posterior_predictive"
 """Groups of a tree: what responses are on average, and new responses."""

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import InputError, require, require_count
@@ -30,6 +29,9 @@ from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.results.predictions import EXPECTED, RESPONSES, Predictions, in_columns, in_memory
 from coreset_mcmc.results.row_file import check_place, write_rows
+
+if TYPE_CHECKING:
+    import xarray
 
 QUANTILES = (0.055, 0.5, 0.945)
 """The median and an interval of 89 %, as in ArviZ."""

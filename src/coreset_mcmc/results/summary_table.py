@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import pandas as pd
+import xarray
 
 from coreset_mcmc.core.digits import beside
 
@@ -52,6 +53,15 @@ class SummaryTable(pd.DataFrame):
 
     def _repr_html_(self) -> str | None:
         return self.in_text().to_html()
+
+
+def summary_of(tree: xarray.DataTree, **options: Any) -> pd.DataFrame:
+    """ArviZ's summary, not rounded unless options say so."""
+    import arviz_stats  # noqa: PLC0415 - takes a second
+
+    result: pd.DataFrame = arviz_stats.summary(tree, **{"round_to": "none", **options})
+    is_plain = isinstance(result, pd.DataFrame) and options.get("fmt", "wide") == "wide"
+    return SummaryTable(result) if is_plain and "round_to" not in options else result
 
 
 def _cell(name: str, value: Any, spread: Any) -> str:

@@ -7,17 +7,21 @@ names of the coordinates. The factor is b'(theta - c) - (theta - c)' P (theta - 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = on_use("pandas")
+
 COORDINATE, CENTRE, SLOPE, PRECISION = "coordinate", "centre", "slope", "precision "
-PANDAS = tuple(int(part) for part in pd.__version__.split(".")[:2])
-EVERY_BIT: Any = {} if PANDAS >= (3, 1) else {"float_precision": "round_trip"}
-"""Makes ``read_csv`` read numbers to the last bit, which pandas does by itself since 3.1."""
+EVERY_BIT_BY_ITSELF = (3, 1)
+"""The version of pandas from which on ``read_csv`` reads numbers to the last bit without being told."""
 
 
 def term_path(path: Path) -> Path:
@@ -51,4 +55,7 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
 
 def read_table(path: Path) -> pd.DataFrame:
     """What :func:`write_table` wrote."""
-    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **EVERY_BIT)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    version = tuple(int(part) for part in pd.__version__.split(".")[:2])
+    return pd.read_csv(path, float_precision=None if version >= EVERY_BIT_BY_ITSELF else "round_trip")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import h5py
 import numpy as np
-import xarray
 
 from coreset_mcmc.core.errors import InputError
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.trees import chain_first, named_leaves
 from coreset_mcmc.core.types import Position
@@ -21,6 +20,13 @@ from coreset_mcmc.models.user_scale import shown_draws
 from coreset_mcmc.posterior.gaussian_term import GaussianTerm
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.skeleton import BARE
+
+if TYPE_CHECKING:
+    import h5py
+    import xarray
+else:
+    xarray = on_use("xarray")
+    h5py = on_use("h5py")
 
 ATTRIBUTE = "coreset_mcmc"
 """Of the tree: text in strict JSON with what the groups cannot hold."""

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from blackjax.adaptation.mass_matrix import MassMatrixAdaptationState, mass_matrix_adaptation
-from blackjax.adaptation.staged_adaptation import build_schedule
-from blackjax.adaptation.step_size import DualAveragingAdaptationState, dual_averaging_adaptation
-from blackjax.mcmc import nuts
-from blackjax.mcmc.hmc import HMCState
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.errors import require, require_count
+from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel
@@ -32,6 +28,16 @@ from coreset_mcmc.methods.sampling import SamplingInfo, SamplingState
 from coreset_mcmc.posterior.full import full_log_density
 from coreset_mcmc.posterior.newton import NewtonSearch, NewtonSearchInfo, NewtonSearchState, approximation_at
 from coreset_mcmc.posterior.problem import Problem
+
+if TYPE_CHECKING:
+    from blackjax.adaptation.mass_matrix import MassMatrixAdaptationState
+    from blackjax.adaptation.step_size import DualAveragingAdaptationState
+    from blackjax.mcmc.hmc import HMCState
+
+metrics = on_use("blackjax.adaptation.mass_matrix")
+schedules = on_use("blackjax.adaptation.staged_adaptation")
+step_sizes = on_use("blackjax.adaptation.step_size")
+nuts = on_use("blackjax.mcmc.nuts")
 
 INITIAL_STEP_SIZE = 1.0
 """Of the order of the right one under the right metric; dual averaging is quick to correct it otherwise."""
@@ -238,9 +244,9 @@ class NUTS(Method):
 
     def _adapt(self, state: NUTSState, positions: Position, acceptance_rate: jax.Array) -> Adaptation:
         """Dual averaging at every step; the metric from the draws of all chains at the end of each window."""
-        init_step_size, update_step_size, final_step_size = dual_averaging_adaptation(self.target_acceptance)
-        _, update_metric, final_metric = mass_matrix_adaptation(is_diagonal_matrix=not self.dense_mass)
-        is_slow, is_window_end = build_schedule(self.num_warmup)[state.num_warmed]
+        init_step_size, update_step_size, final_step_size = step_sizes.dual_averaging_adaptation(self.target_acceptance)
+        _, update_metric, final_metric = metrics.mass_matrix_adaptation(is_diagonal_matrix=not self.dense_mass)
+        is_slow, is_window_end = schedules.build_schedule(self.num_warmup)[state.num_warmed]
         step_size = update_step_size(state.adaptation.step_size, acceptance_rate)
 
         def observe(metric: MassMatrixAdaptationState) -> MassMatrixAdaptationState:
@@ -256,8 +262,8 @@ class NUTS(Method):
         return adapted
 
     def _adaptation(self, metric: jax.Array) -> Adaptation:
-        init_step_size = dual_averaging_adaptation(self.target_acceptance)[0]
-        init_metric = mass_matrix_adaptation(is_diagonal_matrix=not self.dense_mass)[0]
+        init_step_size = step_sizes.dual_averaging_adaptation(self.target_acceptance)[0]
+        init_metric = metrics.mass_matrix_adaptation(is_diagonal_matrix=not self.dense_mass)[0]
         step_size = init_step_size(jnp.asarray(INITIAL_STEP_SIZE, metric.dtype))
         return _strongly_typed(Adaptation(step_size, init_metric(metric.shape[0], metric)), metric.dtype)
 
