@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.randomness import fold_in
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.core.watching import Stopped
 from coreset_mcmc.driver.compiled import chunk_for, first_state
@@ -81,7 +82,7 @@ class OnHost(Programs):
 
     def advance(self, state: Any, start: int, length: int) -> Any:
         del length
-        state, info = self.method.step(jax.random.fold_in(self.key, start), state, self.problem)
+        state, info = self.method.step(fold_in(self.key, start), state, self.problem)
         return state, self._observed(state, info), 1
 
     def _observed(self, state: Any, info: Any) -> Any:

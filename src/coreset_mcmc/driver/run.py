@@ -20,6 +20,7 @@ import numpy as np
 
 from coreset_mcmc.core.errors import RunError
 from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.randomness import split
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.core.watching import stopped_by
@@ -134,7 +135,7 @@ def run(
         record: a function of the state, evaluated after each step and kept every ``record_every`` steps.
         before_phase: called before a phase is compiled here; it may wait for one that is being compiled elsewhere.
     """
-    init_key, step_key = jax.random.split(key)
+    init_key, step_key = split(key)
     programs = (OnHost if method.on_host else Programs)(method, problem, step_key, record, before_phase)
     state = programs.first(init_key)
     history = _History(record_every)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from coreset_mcmc.core.randomness import split
 from coreset_mcmc.core.trees import dimension, first_position, flat_draws
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.driver.run import Run, run
@@ -42,7 +43,7 @@ def run_pilot(problem: Problem, key: Key, *, progressbar: bool = False) -> Pilot
     num_coordinates = dimension(first_position(positions))
     kernel = HitAndRunSlice(num_directions=num_coordinates, scale=jnp.eye(num_coordinates))
     rounds: list[Run] = []
-    for number, round_key in enumerate(jax.random.split(key, NUM_ROUNDS), start=1):
+    for number, round_key in enumerate(split(key, NUM_ROUNDS), start=1):
         sampling = run(
             FrozenSampling(kernel),
             SamplingProblem(problem.target(problem.initial_weights), positions),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-
+from coreset_mcmc.core.randomness import key_of, split
 from coreset_mcmc.core.types import Batch, Key, Position
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.rows import Rows
@@ -53,7 +52,7 @@ class Reading(NamedTuple):
 def read(request: Request) -> Reading:
     """Convert, bind and check; the method is the user's or the default, which trains with the user's kernel."""
     method = request.method or DEFAULT_METHOD(kernel=request.kernel)
-    keys = Keys(*jax.random.split(jax.random.key(request.random_seed, impl="threefry2x32"), 4))
+    keys = Keys(*split(key_of(request.random_seed), 4))
     data = source_from_dask(request.data) if is_dask_frame(request.data) else request.data
     rows = to_rows(data, request.engine, infinite=request.model.infinite)
     batch = rows.source.whole()

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.randomness import split
 from coreset_mcmc.core.trees import chain_first, flat_draws
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.diagnostics.metrics import bulk_ess
@@ -86,7 +86,7 @@ def sample_by_trees(
     trees = replace(sampler, by_trees=True, acceptance_rate=TARGET_ACCEPTANCE)
     lengths = (*SHAPING_WINDOWS, max(tune, trees.num_tuning) + draws)
     runs: list[Run] = []
-    for length, one_key in zip(lengths, jax.random.split(key, len(lengths)), strict=True):
+    for length, one_key in zip(lengths, split(key, len(lengths)), strict=True):
         made = run(
             trees, problem, one_key, num_steps=length, progressbar=progressbar,
             description="sampling" if length == lengths[-1] else "NUTS",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from coreset_mcmc.core.randomness import fold_in
 from coreset_mcmc.core.trees import flat_draws
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.data.rows import Rows
@@ -105,9 +106,9 @@ def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sa
         found.append((mixing_of(tried.history), tried))
 
     if found[0][0].is_poor:
-        add(_by_trees(request, trained, made, jax.random.fold_in(key, 1)))
+        add(_by_trees(request, trained, made, fold_in(key, 1)))
     if not found[-1][1].run.is_interrupted and found[-1][0].diverges and _num_coordinates(made) <= MOST_COORDINATES:
-        add(_by_slices(request, trained, _best_of(found), jax.random.fold_in(key, 2)))
+        add(_by_slices(request, trained, _best_of(found), fold_in(key, 2)))
     best = _best_of([pair for pair in found if not pair[1].run.is_interrupted])
     return best._replace(run=joined([tried.run for _, tried in found], best.run))
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from coreset_mcmc.core.randomness import generator_of
+from coreset_mcmc.core.randomness import fold_in, generator_of
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.trees import first_position, flat_positions, num_positions, positions_of
 from coreset_mcmc.core.types import Key, Position, pytree, static
@@ -222,7 +222,7 @@ def host_draws(
     sampler, problem = HostSampling(shape.centre, shape.scale, num_discarded), SamplingProblem(target, positions)
     state, infos = sampler.init(key, problem), []
     for number in range(num_steps):
-        state, info = sampler.step(jax.random.fold_in(key, number), state, problem)
+        state, info = sampler.step(fold_in(key, number), state, problem)
         infos.append(info)
         tell("drawing from the coreset [draws]", number + 1, num_steps)
     kept = [info.position for info in infos[num_discarded:]]

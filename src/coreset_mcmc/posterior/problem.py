@@ -13,6 +13,7 @@ import numpy as np
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.errors import InputError, require
 from coreset_mcmc.core.precision import as_working_array
+from coreset_mcmc.core.randomness import split
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.data.finite import check_in_memory
 from coreset_mcmc.data.inside import DataSource
@@ -85,7 +86,7 @@ def starting_positions(model: Model, key: Key, num_chains: int, initvals: Positi
         fix="Pass Model(..., initial_position=...) or fit(..., initvals=...).",
     )
     if callable(start):
-        drawn = [start(chain_key) for chain_key in jax.random.split(key, num_chains)]
+        drawn = [start(chain_key) for chain_key in split(key, num_chains)]
         return jax.tree.map(lambda *leaves: jnp.stack([as_working_array(leaf) for leaf in leaves]), *drawn)
     return jax.tree.map(lambda leaf: jnp.stack([as_working_array(leaf)] * num_chains), start)
 

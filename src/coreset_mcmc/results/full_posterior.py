@@ -13,6 +13,7 @@ import numpy as np
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count
+from coreset_mcmc.core.randomness import key_of
 from coreset_mcmc.core.trees import first_position, flattened, num_positions, thinned
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of
@@ -119,7 +120,7 @@ def exact_draws(
         made = run(
             sampler,
             ExactProblem(rows, target, starts),
-            jax.random.key(seed, impl="threefry2x32"),
+            key_of(seed),
             num_steps=tune + draws,
             progressbar=progressbar,
             description="exact draws",

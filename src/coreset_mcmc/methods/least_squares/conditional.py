@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import jax
 import numpy as np
 
-from coreset_mcmc.core.randomness import generator_of
+from coreset_mcmc.core.randomness import fold_in, generator_of
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.trees import flat_positions, positions_of
 from coreset_mcmc.core.types import Key
@@ -80,7 +79,7 @@ def pilot_step(key: Key, state: LeastSquaresState, problem: Problem, drawing: Wi
     positions = positions_of(problem.position, state.search.position + noise @ state.scale.T)
     scale, num_evaluations = state.scale, 0
     for number in range(NUM_PILOTS):
-        drawn = drawing.draw(jax.random.fold_in(key, number), target, positions, scale)
+        drawn = drawing.draw(fold_in(key, number), target, positions, scale)
         positions, flat = drawn.chains.position, flat_positions(drawn.positions)
         num_evaluations += int(drawn.num_evaluations)
         if not drawn.acceptance_rate > LEAST_ACCEPTANCE or not np.all(np.isfinite(flat)):

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.types import Batch, Position
@@ -40,6 +41,13 @@ STIFFNESS = 10.0
 
 NEW_LIMITS, MOST_SOLVES = 32, 12
 """Directions that become limits after one solve; one program serves any number up to it."""
+
+LANCZOS_TOLERANCE = 1e-4
+"""Of eigenvalues, relative; far less than the hundredth that is left to the limit in the end."""
+MANY_DIMENSIONS = 600
+"""From here on only the largest eigenvalues are computed, by Lanczos iterations: a full decomposition of 2 000
+dimensions takes ten times as long.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,8 +78,7 @@ class RowCurvature:
         curvature = self.of(weights)
         if not np.all(np.isfinite(curvature)):
             return np.inf
-        last = len(curvature) - 1
-        return float(eigh(curvature, eigvals_only=True, subset_by_index=(last, last))[0])
+        return float(largest_pairs(curvature, 1)[0][-1])
 
     def scaled(self, weights: np.ndarray, largest: float | None = None) -> np.ndarray:
         """Scaled down to what is allowed; nothing is left of weights whose curvature is not a number."""
@@ -94,12 +101,28 @@ def solve_within(
         found = curvature.of(solution.weights)
         if not np.all(np.isfinite(found)):
             return solution._replace(weights=np.full(len(anchor), np.nan))
-        spectrum, vectors = eigh(found)
+        spectrum, vectors = largest_pairs(found, NEW_LIMITS)
         if spectrum[-1] <= GOOD_CURVATURE:
             break
-        beyond = vectors[:, spectrum > 1.0][:, -NEW_LIMITS:]
+        beyond = vectors[:, spectrum > 1.0]
         limits = limits._replace(coefficients=np.concatenate([limits.coefficients, curvature.along(beyond)]))
     return solution._replace(weights=curvature.scaled(solution.weights, float(spectrum[-1])))
+
+
+def largest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues (k,) of a symmetric matrix, ascending, and their vectors (d, k)."""
+    size = len(matrix)
+    if size >= MANY_DIMENSIONS:
+        start = np.random.default_rng(0).normal(size=size)
+        try:
+            values, vectors = eigsh(matrix, k=count, which="LA", v0=start, tol=LANCZOS_TOLERANCE)
+        except ArpackNoConvergence:
+            pass
+        else:
+            order = np.argsort(values)
+            return values[order], vectors[:, order]
+    found: tuple[np.ndarray, np.ndarray] = eigh(matrix, subset_by_index=(max(size - count, 0), size - 1))
+    return found
 
 
 def row_curvatures(

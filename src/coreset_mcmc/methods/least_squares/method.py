@@ -47,6 +47,7 @@ import numpy as np
 
 from coreset_mcmc.core.blas import small_algebra
 from coreset_mcmc.core.errors import require, require_count, require_positive
+from coreset_mcmc.core.randomness import fold_in
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.data.selection import SelectedRows
@@ -316,7 +317,7 @@ class LeastSquares(MovesByKernel):
         if phase == Phase.CONDITIONAL:
             return conditional_step(state, problem, start.search, self.max_newton_steps)
         base = jax.random.wrap_key_data(jnp.asarray(state.seed), impl=jax.random.key_impl(key))
-        moved, info = self._drawing_step(jax.random.fold_in(base, int(state.num_drawn)), state, problem)
+        moved, info = self._drawing_step(fold_in(base, int(state.num_drawn)), state, problem)
         return moved._replace(num_drawn=np.asarray(int(state.num_drawn) + 1, np.int32)), info
 
     def _drawing_step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:

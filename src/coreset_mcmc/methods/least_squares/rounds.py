@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from coreset_mcmc.core.randomness import generator_of
+from coreset_mcmc.core.randomness import fold_in, generator_of
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.core.trees import flat_positions, positions_of
 from coreset_mcmc.core.types import Key, Position
@@ -160,7 +160,7 @@ class Rounds:
             return as_it_is
         expansion = known_expansion(state)
         term = None if expansion is None else expansion.term(problem, problem.rows, state.weights, state.slope)
-        around = look_around(jax.random.fold_in(key, 1), problem, state.weights, term, drawn.positions)
+        around = look_around(fold_in(key, 1), problem, state.weights, term, drawn.positions)
         num_evaluations = measured.num_evaluations + around.num_evaluations
         measured = measured._replace(num_evaluations=num_evaluations)
         if around.kl_estimate < max(self.tolerance, AGREEING * own):
