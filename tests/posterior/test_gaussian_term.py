@@ -13,7 +13,7 @@ import coreset_mcmc as cm
 from coreset_mcmc.core.trees import coordinate_names, flat_positions
 from coreset_mcmc.kernels.base import init_chains, step_chains
 from coreset_mcmc.kernels.slice import HitAndRunSlice
-from coreset_mcmc.posterior.gaussian_term import GaussianTerm, no_term
+from coreset_mcmc.posterior.gaussian_term import GaussianTerm, half_square, no_term
 from coreset_mcmc.posterior.target import CoresetTarget
 
 NUM_ROWS, NUM_FEATURES = 12, 2
@@ -38,6 +38,21 @@ def test_density_by_hand_on_the_host_and_in_programs(rng):
     np.testing.assert_allclose(term.at(flat), expected)
     for at, value in zip(flat, expected, strict=True):
         np.testing.assert_allclose(term.log_density({"beta": jnp.asarray(at)}), value)
+
+
+def test_derivatives_of_the_square_are_those_of_its_formula(rng):
+    """Of any order and in either argument, though the gradient is written down by hand."""
+    precision, delta = a_term(rng).precision, rng.normal(size=DIM)
+
+    def formula(precision, delta):
+        return 0.5 * delta @ (precision @ delta)
+
+    for of in (jax.grad, jax.hessian, jax.jacfwd):
+        np.testing.assert_allclose(of(half_square, 1)(precision, delta), of(formula, 1)(precision, delta))
+    symmetric = jax.grad(formula)(precision, delta)
+    np.testing.assert_allclose(jax.grad(half_square)(precision, delta), symmetric)
+    both = [jax.jvp(lambda t, of=of: of(t * precision, t * delta), (1.0,), (1.0,))[1] for of in (half_square, formula)]
+    np.testing.assert_allclose(*both)
 
 
 def test_a_target_adds_its_term_and_so_does_its_line(rng):

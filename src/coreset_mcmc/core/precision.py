@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from coreset_mcmc.core.numpy_constants import keep_precisions_apart
@@ -35,7 +34,10 @@ def double_precision(function: Callable[Parameters, Result]) -> Callable[Paramet
 
 def as_working_array(leaf: Any) -> jax.Array:
     """A JAX array with floats widened to float64 (inside the scope); integers and booleans are kept."""
+    return jax.device_put(working_array(leaf))
+
+
+def working_array(leaf: Any) -> np.ndarray:
+    """The same in NumPy."""
     array = np.asarray(leaf)
-    if np.issubdtype(array.dtype, np.floating):
-        return jnp.asarray(array, dtype=jnp.float64)
-    return jnp.asarray(array)
+    return array.astype(np.float64, copy=False) if np.issubdtype(array.dtype, np.floating) else array

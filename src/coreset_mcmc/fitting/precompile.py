@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
+import numpy as np
+
 from coreset_mcmc.driver.compiled import trace_ahead
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.posterior.problem import Problem
@@ -71,7 +73,14 @@ class Preparation:
         if trained is not None:
             sampling = trace_ahead(trained.sampler, trained.problem)
             self._parts.append((None, self._pool.submit(_quietly, sampling)))
-        importlib.import_module("arviz_stats")
+        _import_statistics()
+
+
+def _import_statistics() -> None:
+    """And the array libraries that xarray looks for when it makes its first array."""
+    for name in ("arviz_stats", "arviz_base"):
+        importlib.import_module(name)
+    importlib.import_module("xarray").DataArray(np.zeros(1))
 
 
 def _quietly(work: Callable[[], None]) -> None:

@@ -112,11 +112,11 @@ def frozen_problem(problem: Problem, coreset: SelectedRows, positions: Position,
     ``coreset`` may name other rows than ``problem``; ``positions`` has a leading chain axis of any length.
     """
     rows = problem.data.take(np.asarray(coreset.indices))
-    term = jax.tree.map(jnp.asarray, coreset.term)
-    target = CoresetTarget(rows, jnp.asarray(coreset.weights, jnp.float64), problem.model, term)
+    term = jax.device_put(coreset.term)
+    target = CoresetTarget(rows, jax.device_put(np.asarray(coreset.weights, np.float64)), problem.model, term)
     num_trained = jax.tree.leaves(positions)[0].shape[0]
     places = np.arange(num_chains) % num_trained
-    starts = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[places]), positions)
+    starts = jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[places]), positions)
     return SamplingProblem(target, starts)
 
 

@@ -87,6 +87,10 @@ class FullPosterior:
         total: Derivatives = jax.tree.map(np.asarray, _with_prior(self.model, self.unravel, flat, sums))
         return total._replace(value=np.where(total.value < np.inf, total.value, -np.inf))
 
+    def trace_with_prior(self, flat: np.ndarray, sums: Any) -> Any:
+        """The program that adds the prior to sums of such shapes, traced."""
+        return _with_prior.trace(self.model, self.unravel, flat, sums)
+
     @property
     def num_derivative_evaluations(self) -> int:
         """What that costs, in log-likelihoods of single rows: a gradient, and a product for each coordinate."""

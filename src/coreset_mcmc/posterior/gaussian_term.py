@@ -12,7 +12,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.types import Position, pytree
@@ -47,7 +49,7 @@ class GaussianTerm:
     def log_density(self, position: Position) -> jax.Array:
         """Of one position."""
         delta = ravel_pytree(position)[0] - self.centre
-        result: jax.Array = delta @ self.slope - 0.5 * delta @ (self.precision @ delta)
+        result: jax.Array = delta @ self.slope - half_square(self.precision, delta)
         return result
 
     def along(self, position: Position, direction: Position) -> Callable[[jax.Array], jax.Array]:
@@ -64,6 +66,24 @@ class GaussianTerm:
         pulled = delta @ np.asarray(self.precision)
         result: np.ndarray = delta @ np.asarray(self.slope) - 0.5 * np.sum(pulled * delta, axis=1)
         return result
+
+
+@jax.custom_jvp
+def half_square(precision: jax.Array, delta: jax.Array) -> jax.Array:
+    """delta' P delta / 2, with a gradient P delta for which one product with a symmetric P does; not two, or three."""
+    return 0.5 * delta @ (precision @ delta)
+
+
+def _half_square_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[Any, Any]:
+    (precision, delta), (of_precision, of_delta) = primals, tangents
+    pulled = precision @ delta
+    change = jnp.zeros(()) if isinstance(of_delta, SymbolicZero) else pulled @ of_delta
+    if not isinstance(of_precision, SymbolicZero):
+        change = change + 0.5 * delta @ (of_precision @ delta)
+    return 0.5 * delta @ pulled, change
+
+
+half_square.defjvp(_half_square_jvp, symbolic_zeros=True)
 
 
 def no_term(num_coordinates: int) -> GaussianTerm:

@@ -12,7 +12,7 @@ import numpy as np
 
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.errors import InputError, require
-from coreset_mcmc.core.precision import as_working_array
+from coreset_mcmc.core.precision import working_array
 from coreset_mcmc.core.randomness import split
 from coreset_mcmc.core.types import Batch, Key, Position, pytree, static
 from coreset_mcmc.data.finite import check_in_memory
@@ -65,9 +65,9 @@ def make_problem(model: Model, data: DataSource | Rows, selected: SelectedRows, 
     """Gather the chosen rows once; they stay in memory beside the data."""
     return Problem(
         data=cast(DataSource, data),
-        indices=jnp.asarray(selected.indices),
-        rows=jax.tree.map(jnp.asarray, data.take(np.asarray(selected.indices))),
-        initial_weights=jnp.asarray(selected.weights, jnp.float64),
+        indices=jax.device_put(np.asarray(selected.indices)),
+        rows=jax.device_put(data.take(np.asarray(selected.indices))),
+        initial_weights=jax.device_put(np.asarray(selected.weights, np.float64)),
         initial_positions=initial_positions,
         model=model.compiled or model,
     )
@@ -87,8 +87,8 @@ def starting_positions(model: Model, key: Key, num_chains: int, initvals: Positi
     )
     if callable(start):
         drawn = [start(chain_key) for chain_key in split(key, num_chains)]
-        return jax.tree.map(lambda *leaves: jnp.stack([as_working_array(leaf) for leaf in leaves]), *drawn)
-    return jax.tree.map(lambda leaf: jnp.stack([as_working_array(leaf)] * num_chains), start)
+        return jax.tree.map(lambda *leaves: jax.device_put(np.stack([working_array(leaf) for leaf in leaves])), *drawn)
+    return jax.tree.map(lambda leaf: jax.device_put(np.stack([working_array(leaf)] * num_chains)), start)
 
 
 def _with_values(model: Model, key: Key, initvals: Any) -> Position:

@@ -32,8 +32,10 @@ def programs_ahead(method: Any, start: ModeStart, rounds: Rounds, problem: Probl
         return
     rows, flat = problem.passes, flat_position(problem.position)
     block_rows, padded = rows.layout.block_rows, rows.padded_types
-    derivatives = trace_summed(posterior_of(problem).row_derivatives, block_rows, padded, (flat,))
+    posterior = posterior_of(problem)
+    derivatives = trace_summed(posterior.row_derivatives, block_rows, padded, (flat,))
     yield method.first_phase(problem), compiler(derivatives)
+    yield method.first_phase(problem), compiler(posterior.trace_with_prior(flat, derivatives.out_info))
     size, scores = problem.data.size, start.scores_task(problem)
     if scores.is_needed:
         draws, displacements = (
