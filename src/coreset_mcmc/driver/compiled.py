@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.randomness import key_of
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.driver.steps import Steps
 
@@ -101,7 +102,7 @@ def trace_ahead(method: Steps, problem: Any) -> Callable[[], None]:
     Returns what compiles it, and runs nothing. That may happen in another thread: it calls none of the model's
     functions, which may lean on global state (NumPyro's stack of handlers does). JAX finds the programs again.
     """
-    key = jax.random.key(0)
+    key = key_of(0)
     first = first_state.trace(method, problem, key)
     state, start, length = first.out_info, jnp.int64(0), jnp.int32(0)
     chunk: Any = chunk_for(method)

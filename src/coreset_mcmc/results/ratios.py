@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from scipy.special import logsumexp
 
 from coreset_mcmc.core.trees import flat_positions
 from coreset_mcmc.core.types import Position
@@ -73,12 +72,15 @@ def weighted_rows(rows: Rows, coreset: SelectedRows) -> Rows:
 
 def smoothed(log_ratios: np.ndarray) -> Ratios:
     """Pareto-smoothed importance weights; k-hat is infinite if there is no tail to fit."""
-    if not np.isfinite(log_ratios).any():
+    is_possible = np.isfinite(log_ratios)
+    if not is_possible.any():
         return Ratios(np.full(len(log_ratios), -np.inf), math.inf)
-    from blackjax.diagnostics import psis_weights  # noqa: PLC0415 - BlackJAX takes a second to import
+    from arviz_stats.base import array_stats  # noqa: PLC0415 - takes a second
 
-    log_weights, shape = psis_weights(jnp.asarray(log_ratios))
-    normalised = np.asarray(log_weights - jax.nn.logsumexp(log_weights))
-    if np.isfinite(log_ratios).all() and np.ptp(log_ratios) < FLAT:
+    log_weights = np.full(len(log_ratios), -np.inf)
+    possible = log_ratios[is_possible] - log_ratios[is_possible].max()
+    log_weights[is_possible], shape = array_stats.psislw(-possible)
+    normalised = log_weights - logsumexp(log_weights)
+    if is_possible.all() and np.ptp(log_ratios) < FLAT:
         return Ratios(normalised, 0.0)
-    return Ratios(normalised, math.inf if np.isnan(shape) else float(shape))
+    return Ratios(normalised, float(shape) if np.isfinite(shape) else math.inf)

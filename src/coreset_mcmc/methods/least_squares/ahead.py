@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.randomness import key_of
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.data.task import trace_for_each_row, trace_summed
 from coreset_mcmc.methods.least_squares.equations import trace_measure
@@ -60,7 +61,7 @@ def _of_rounds(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) 
     if start.gaussian_term:
         target = replace(target, term=no_term(num_coordinates))
     if not rounds.draws_in_python(problem):
-        yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(jax.random.key(0), target, positions, scale))
+        yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(key_of(0), target, positions, scale))
     sums = sums_task(problem.model, jax.tree.map(lambda leaf: np.asarray(leaf)[:1], positions), problem.position)
     program: Any = sums.program
     layout = problem.passes.layout
