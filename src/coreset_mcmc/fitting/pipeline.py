@@ -72,7 +72,7 @@ def fit_best(request: Request, reading: Reading) -> Fit:
 def fit_once(request: Request, reading: Reading) -> Fit:
     """What :func:`coreset_mcmc.fit` does, but for warnings and for what is tried in turn."""
     selected = select(request, reading)
-    problem = make_problem(reading.model, data_for(reading), selected, reading.positions)
+    problem = make_problem(reading.model, data_for(reading), selected, reading.positions, reading.method.room)
     shown = shown_names(reading.model, problem.position, request.var_names)
     planned = plan(
         problem,

@@ -104,6 +104,11 @@ class Method(Steps):
         return 1
 
     @property
+    def room(self) -> int:
+        """Rows that programs are made for, if there are more than the coreset has."""
+        return 0
+
+    @property
     @abstractmethod
     def max_steps(self) -> int:
         """Training steps if nothing stops it early; 0 if there is nothing to train."""
@@ -154,6 +159,11 @@ class Method(Steps):
 
     def resized(self, coreset_size: int) -> Method:
         """The same method for a coreset of another size, for methods that know theirs."""
+        del coreset_size
+        return self
+
+    def with_room(self, coreset_size: int) -> Method:
+        """The same method with programs that serve coresets of up to this size, for methods that can."""
         del coreset_size
         return self
 

@@ -112,8 +112,8 @@ def frozen_problem(problem: Problem, coreset: SelectedRows, positions: Position,
     ``coreset`` may name other rows than ``problem``; ``positions`` has a leading chain axis of any length.
     """
     rows = problem.data.take(np.asarray(coreset.indices))
-    term = jax.device_put(coreset.term)
-    target = CoresetTarget(rows, jax.device_put(np.asarray(coreset.weights, np.float64)), problem.model, term)
+    weights = jax.device_put(np.asarray(coreset.weights, np.float64))
+    target = problem.roomy_target(rows, weights, jax.device_put(coreset.term))
     num_trained = jax.tree.leaves(positions)[0].shape[0]
     places = np.arange(num_chains) % num_trained
     starts = jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[places]), positions)

@@ -40,10 +40,17 @@ class Problem:
     initial_positions: Position
     """One start for each chain, with a leading chain axis."""
     model: Model = static()
+    room: int = static(default=0)
+    """Rows that programs are made for, if there are more than the coreset has: those missing weigh nothing."""
 
     @property
     def coreset_size(self) -> int:
         return int(self.indices.shape[0])
+
+    @property
+    def program_size(self) -> int:
+        """Rows in programs."""
+        return max(self.coreset_size, self.room)
 
     @property
     def position(self) -> Position:
@@ -58,10 +65,27 @@ class Problem:
         return data
 
     def target(self, weights: jax.Array | np.ndarray) -> CoresetTarget:
-        return CoresetTarget(self.rows, cast(jax.Array, weights), self.model)
+        return self.roomy_target(self.rows, weights)
+
+    def roomy_target(self, rows: Batch, weights: Any, term: Any = None) -> CoresetTarget:
+        """A target of these rows, filled up."""
+        missing = max(self.room - len(weights), 0)
+        padded = np.pad(np.asarray(weights, np.float64), (0, missing)) if missing else weights
+        return CoresetTarget(self.roomy(rows), cast(jax.Array, padded), self.model, term)
+
+    def roomy(self, rows: Batch) -> Batch:
+        """Rows of a coreset, the first of them repeated until there are as many as programs are made for."""
+
+        def filled(leaf: Any) -> Any:
+            missing = self.room - len(leaf)
+            return leaf if missing <= 0 else np.concatenate([leaf, np.repeat(np.asarray(leaf)[:1], missing, axis=0)])
+
+        return jax.tree.map(filled, rows)
 
 
-def make_problem(model: Model, data: DataSource | Rows, selected: SelectedRows, initial_positions: Position) -> Problem:
+def make_problem(
+    model: Model, data: DataSource | Rows, selected: SelectedRows, initial_positions: Position, room: int = 0
+) -> Problem:
     """Gather the chosen rows once; they stay in memory beside the data."""
     return Problem(
         data=cast(DataSource, data),
@@ -70,6 +94,7 @@ def make_problem(model: Model, data: DataSource | Rows, selected: SelectedRows, 
         initial_weights=jax.device_put(np.asarray(selected.weights, np.float64)),
         initial_positions=initial_positions,
         model=model.compiled or model,
+        room=0 if isinstance(model.log_likelihood, HostFunction) else room,
     )
 
 

@@ -74,7 +74,7 @@ def trust(
         draws: how many evenly spaced draws go through all rows; with very many rows fewer do, at least 50.
         num_coresets: this coreset and others of the same size with rows drawn anew, each a fit of its own; nothing
             compiles again. 1 leaves the comparison out.
-        sensitivity: fit a coreset of half the rows, too; another size compiles again, about ten seconds.
+        sensitivity: fit a coreset of half the rows, too; it uses the programs of this one.
         random_seed: for the rows of the other coresets.
         progressbar: show the progress of a long pass, and of the other fits.
     """

@@ -38,9 +38,12 @@ def options_of(fit: Fit) -> dict[str, Any]:
 
 
 def with_rows(options: dict[str, Any], count: int) -> dict[str, Any]:
-    """The same options with another number of rows."""
-    method: Method | None = options["method"]
-    return {**options, "coreset_size": count, "method": None if method is None else method.resized(count)}
+    """The same options with fewer rows, for the programs that are there already."""
+    given: Method | None = options["method"]
+    method = given or DEFAULT_METHOD(kernel=options.get("kernel"))
+    resized = method.resized(count).with_room(options["coreset_size"])
+    kernel = options.get("kernel") if given is not None else None
+    return {**options, "coreset_size": count, "method": resized, "kernel": kernel}
 
 
 class Refit(NamedTuple):

@@ -55,7 +55,7 @@ def _of_rounds(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) 
     taylor = start.no_taylor(problem) if method.samples_rows(problem) else None
     num_coordinates = dimension(problem.position)
     centre = np.zeros(num_coordinates) if start.gaussian_term else None
-    yield Phase.ROUNDS, compiler(trace_measure(problem.model, taylor, centre, window, problem.rows))
+    yield Phase.ROUNDS, compiler(trace_measure(problem.model, taylor, centre, window, problem.roomy(problem.rows)))
     positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: rounds.num_chains], problem.initial_positions)
     target, scale = problem.target(np.zeros(problem.coreset_size)), np.eye(num_coordinates)
     if start.gaussian_term:

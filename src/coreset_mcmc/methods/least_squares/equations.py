@@ -118,15 +118,16 @@ def measure(
 
     ``tolerated(window)`` is the noise in nats that may stay; without ``taylor`` there is no sample.
     """
-    num_draws, num_evaluations = num_positions(positions), 0
+    num_draws, num_evaluations, rows = num_positions(positions), 0, problem.roomy(problem.rows)
     for_each_value = 1 if expansion is None else EVALUATIONS_PER_REMAINDER
     known = 0.0 if expansion is None else expansion.quadratic(flat_positions(positions))
     if taylor is None:
-        values = values_at(problem.model, positions, problem.rows, expansion)
+        values = values_at(problem.model, positions, rows, expansion)[:, : problem.coreset_size]
     else:
         centre = None if expansion is None else expansion.centre
-        made = _compiled(_values_and_sums, 0)(problem.model, taylor, centre, positions, problem.rows)
+        made = _compiled(_values_and_sums, 0)(problem.model, taylor, centre, positions, rows)
         values, totals, noise = (np.asarray(part) for part in made)
+        values = values[:, : problem.coreset_size]
         window = _centred(values, totals - known)
         num_evaluations = taylor.num_evaluations(num_draws) + values.size * for_each_value
         if noise <= tolerated(window):

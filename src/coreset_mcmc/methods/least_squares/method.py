@@ -76,6 +76,7 @@ from coreset_mcmc.methods.least_squares.state import (
 from coreset_mcmc.methods.sampling import frozen_problem, sample_coreset
 from coreset_mcmc.methods.sizes import (
     FEWEST_ROWS,
+    HOPELESS,
     default_rows,
     default_rows_beside_term,
     rows_called_for,
@@ -89,11 +90,6 @@ from coreset_mcmc.posterior.by_passes import flat_position
 from coreset_mcmc.posterior.gaussian_term import no_term
 from coreset_mcmc.posterior.newton import NewtonSearch
 from coreset_mcmc.posterior.problem import Problem
-
-HOPELESS = 1 / 3
-"""Below this share of the rows that parameters call for, half of the coefficients of a quadratic, nothing is tried
-without a Gaussian term: with 20 rows the paper's Poisson data ended at 240 nats.
-"""
 
 
 @pytree
@@ -123,6 +119,7 @@ class LeastSquares(MovesByKernel):
             stand against many parameters, and a mode is found". It needs a hot start.
         chooses_rows: whether a hot start chooses the rows of the coreset by their influence, in place of those of the
             problem. ``fit`` sets it to False for rows that its user has selected.
+        room: rows that programs are made for; a smaller coreset is filled up by rows of weight zero.
     """
 
     kernel: Kernel | None = None
@@ -136,6 +133,7 @@ class LeastSquares(MovesByKernel):
     subsample_size: int | None = static(default=16_384)
     gaussian_term: bool | None = static(default=None)
     chooses_rows: bool = static(default=True)
+    room: int = static(default=0)
 
     name = "least-squares"
     takes_few_steps = True
@@ -170,8 +168,11 @@ class LeastSquares(MovesByKernel):
         """J: enough equations for what they have to tell."""
         if self.num_draws is not None:
             return self.num_draws
-        wanted = draws_wanted(dimension(problem.position), problem.coreset_size, has_term=self.has_term(problem))
+        wanted = draws_wanted(dimension(problem.position), problem.program_size, has_term=self.has_term(problem))
         return self.num_chains * math.ceil(wanted / self.num_chains)
+
+    def with_room(self, coreset_size: int) -> LeastSquares:
+        return replace(self, room=coreset_size)
 
     def check(self, problem: Problem) -> None:
         require(
