@@ -32,15 +32,15 @@ class Watch:
         self.programs: list[dict[str, Any]] = []
         self._now: dict[str, float] = {}
 
-    def listen(self, event: str, duration: float, **details: Any) -> None:
+    def listen(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         """What JAX tells."""
         kind = EVENTS.get(event)
         if kind is None:
             return
-        self._now[kind] = self._now.get(kind, 0.0) + duration
+        self._now[kind] = self._now.get(kind, 0.0) + duration_secs
         if kind == "compiling":
             self._now["programs"] = self._now.get("programs", 0) + 1
-            self.programs.append({"name": str(details.get("fun_name", "")), "seconds": duration})
+            self.programs.append({"name": str(kwargs.get("fun_name", "")), "seconds": duration_secs})
 
     def run(self, name: str, work: Callable[[], Any]) -> Any:
         """Time what it does."""

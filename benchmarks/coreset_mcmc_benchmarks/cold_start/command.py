@@ -61,7 +61,7 @@ def _places(runs: Sequence[dict[str, Any]]) -> range:
 
 def _stage_line(stages: Sequence[dict[str, Any]]) -> list[str]:
     def middle(part: str) -> float:
-        return median(stage[part] for stage in stages)
+        return median(float(stage[part]) for stage in stages)
 
     seconds = [stage["seconds"] for stage in stages]
     shown = f"{median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})"

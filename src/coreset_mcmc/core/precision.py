@@ -34,7 +34,8 @@ def double_precision(function: Callable[Parameters, Result]) -> Callable[Paramet
 
 def as_working_array(leaf: Any) -> jax.Array:
     """A JAX array with floats widened to float64 (inside the scope); integers and booleans are kept."""
-    return jax.device_put(working_array(leaf))
+    result: jax.Array = jax.device_put(working_array(leaf))
+    return result
 
 
 def working_array(leaf: Any) -> np.ndarray:

@@ -52,7 +52,8 @@ def _words(key: Key) -> np.ndarray:
 
 
 def _wrapped(words: np.ndarray) -> Key:
-    return jax.random.wrap_key_data(jax.device_put(words), impl=THREEFRY)
+    key: Key = jax.random.wrap_key_data(jax.device_put(words), impl=THREEFRY)
+    return key
 
 
 def _encrypted(key: np.ndarray, numbers: np.ndarray) -> np.ndarray:
