@@ -25,7 +25,7 @@ def test_the_wheel_holds_the_package_and_no_comparisons():
     assert packages == ["src/coreset_mcmc"]
     files = [path for path in (ROOT / packages[0]).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert sum(path.stat().st_size for path in files) < 2_400_000
-    assert {path.suffix for path in files} <= {".py", ".typed", ".html", ".css"}
+    assert {path.suffix for path in files} <= {".py", ".pyi", ".typed", ".html", ".css"}
 
 
 def test_the_licence_is_an_expression_and_pages_are_named():
