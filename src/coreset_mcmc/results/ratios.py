@@ -23,6 +23,8 @@ from coreset_mcmc.posterior.at_positions import summed_differences
 
 FLAT = 1e-6
 """Log-ratios that differ by less have no tail to fit."""
+FEWEST_DRAWS = 25
+"""The largest fifth of them is their tail, which needs five to be fitted."""
 
 
 class Ratios(NamedTuple):
@@ -75,12 +77,22 @@ def smoothed(log_ratios: np.ndarray) -> Ratios:
     is_possible = np.isfinite(log_ratios)
     if not is_possible.any():
         return Ratios(np.full(len(log_ratios), -np.inf), math.inf)
-    from arviz_stats.base import array_stats  # noqa: PLC0415 - takes a second
-
     log_weights = np.full(len(log_ratios), -np.inf)
-    possible = log_ratios[is_possible] - log_ratios[is_possible].max()
-    log_weights[is_possible], shape = array_stats.psislw(-possible)
+    log_weights[is_possible], shape = _smoothed_tail(log_ratios[is_possible] - log_ratios[is_possible].max())
     normalised = log_weights - logsumexp(log_weights)
     if is_possible.all() and np.ptp(log_ratios) < FLAT:
         return Ratios(normalised, 0.0)
-    return Ratios(normalised, float(shape) if np.isfinite(shape) else math.inf)
+    return Ratios(normalised, shape if math.isfinite(shape) else math.inf)
+
+
+def _smoothed_tail(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
+    """Of finite ratios; as they are, and NaN, where they are few or the largest of them are all the same."""
+    if len(log_ratios) < FEWEST_DRAWS:
+        return log_ratios, math.nan
+    from arviz_stats.base import array_stats  # noqa: PLC0415 - takes a second
+
+    try:
+        smooth, shape = array_stats.psislw(-log_ratios)
+    except ValueError:
+        return log_ratios, math.nan
+    return smooth, float(shape)
