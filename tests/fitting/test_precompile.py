@@ -27,7 +27,7 @@ from tests.helpers.problems import logistic_data
 pytestmark = pytest.mark.full
 
 METHOD = LeastSquares(num_draws=40, num_chains=2)
-LARGE = {"_summed", "_for_each_row", "_values", "_values_and_sums", "_solve", "from_chains", "_steps", "first_state"}
+LARGE = {"_summed", "_for_each_row", "_values", "_values_and_sums", "_solve", "by_kernel", "_steps", "_first_state"}
 """Programs that take longer to compile than a blink."""
 
 
@@ -72,7 +72,7 @@ def test_programs_made_ahead_are_found_again(subsample_size):
     preparation = Preparation(method, problem, 2)
     with compilations() as made_ahead:
         preparation.before_phase(Phase.MODE)
-    assert len(large(made_ahead)) >= 6, "otherwise nothing was prepared"
+    assert len(large(made_ahead)) >= 5, "otherwise nothing was prepared"
     with compilations() as compiled:
         training = run(
             method, problem, jax.random.key(0), num_steps=method.max_steps, before_phase=preparation.before_phase
@@ -84,7 +84,7 @@ def test_programs_made_ahead_are_found_again(subsample_size):
     assert phases <= {phase for phase, _ in method.ahead(problem)}
     assert large(compiled) == []
     with compilations() as others:
-        run(replace(method, num_draws=44), problem, jax.random.key(0), num_steps=6)
+        run(method, logistic_problem(f"not ahead {subsample_size}"), jax.random.key(0), num_steps=6)
     assert large(others), "what is not prepared is seen"
 
 

@@ -35,7 +35,7 @@ def test_trust_compiles_no_sampler_for_it(table):
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
     assert np.isfinite(judged.size_sensitivity)
-    large = ("from_chains", "_steps", "first_state", "_values_and_sums", "possible_values")
+    large = ("by_kernel", "_steps", "_first_state", "_values_and_sums", "possible_values")
     assert not [name for name in programs if any(part in name for part in large)]
 
 

@@ -32,7 +32,7 @@ import coreset_mcmc as cm
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.data import ArrayData, to_array_data
 from coreset_mcmc.data.selection import Uniform
-from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_state
+from coreset_mcmc.driver.compiled import CAPACITY, chunk_for, first_for
 from coreset_mcmc.kernels import HitAndRunSlice, Kernel, UnivariateSlice
 from coreset_mcmc.posterior.problem import Problem, make_problem, starting_positions
 from coreset_mcmc_benchmarks.kernels.numpy_twin import NumpyChain
@@ -75,7 +75,7 @@ class Iteration:
             subsample_size=subsample_size,
             num_iterations=10**9,
         )
-        self.state = first_state(self.method, problem, jax.random.key(1))
+        self.state = first_for(self.method)(self.method, problem, jax.random.key(1))
         self.state, _ = self._advance(SETTLING_STEPS)
 
     def _advance(self, steps: int) -> tuple[Any, Any]:

@@ -1,10 +1,14 @@
-"""How to compile programs that run a few times only: soon rather than fast."""
+"""How to compile: programs that run a few times soon rather than fast, and programs ahead of their use."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import jax
+
+from coreset_mcmc.core.precision import double_precision
 
 Options = dict[str, bool | int | str]
 
@@ -23,3 +27,13 @@ def quick_compilation(optimization_level: int) -> Options:
     except jax.errors.JaxRuntimeError:
         return {}
     return options
+
+
+def compiler(traced: Any) -> Callable[[], None]:
+    """Compiles what was traced."""
+
+    @double_precision
+    def compile_it() -> None:
+        traced.lower().compile()
+
+    return compile_it

@@ -17,6 +17,7 @@ from threading import Event, Thread
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 
 from coreset_mcmc.data.layout import Layout
 from coreset_mcmc.data.leaf import Leaf
@@ -45,6 +46,17 @@ def on_leaf(tasks: Sequence[Task], leaf: Leaf) -> list[Any]:
     """The result of each task for one leaf; in whatever thread, in double precision."""
     with jax.enable_x64(True):
         return [task.program.on_leaf(leaf, task.arguments) for task in tasks]
+
+
+_COMPILED: set[int] = set()
+"""Programs that have run in this process. A wrong entry costs a second compilation and nothing else."""
+
+
+def _programs(source: Source, layout: Layout, tasks: Sequence[Task]) -> int:
+    """What the compiled programs of a pass depend on."""
+    columns, structure = jax.tree.flatten((source.schema, [task.arguments for task in tasks]))
+    shapes = tuple((np.shape(column), str(getattr(column, "dtype", type(column)))) for column in columns)
+    return hash((tuple(task.program for task in tasks), layout.leaf_rows, structure, shapes))
 
 
 class GivesLeaves(Protocol):
@@ -96,9 +108,12 @@ class Local(Engine):
         self, source: Source, layout: Layout, tasks: Sequence[Task], numbers: Sequence[int]
     ) -> Iterator[list[Any]]:
         """Results of leaves in their order, with a bounded number of leaves in memory."""
-        first, numbers = (list(numbers), []) if self.threads == 1 else (numbers[:1], numbers[1:])
+        programs = _programs(source, layout, tasks)
+        num_alone = len(numbers) if self.threads == 1 else 0 if programs in _COMPILED else 1
+        first, numbers = list(numbers[:num_alone]), numbers[num_alone:]
         for leaf in source.leaves(layout, first):  # compiles what is not compiled, once
             yield on_leaf(tasks, leaf)
+        _COMPILED.add(programs)
         if not numbers:
             return
         with _ReadAhead(source, layout, numbers, self.threads) as leaves, ThreadPoolExecutor(self.threads) as pool:

@@ -14,6 +14,9 @@ MOST_LEAF_ROWS = 2**16
 MOST_LEAF_VALUES = 2**22
 """Numbers in a leaf, so that wide rows come in shorter leaves."""
 FEWEST_LEAF_ROWS = 2**8
+FEW_ROWS, LEAVES_OF_MANY = 2**13, 8
+"""So many rows are one leaf; more come in at least so many leaves, or in leaves of that length: several cores share
+them."""
 MOST_BLOCK_ROWS = 2**11
 """Rows evaluated at once inside a program: enough to amortise the loop, few enough to stay in cache."""
 LEAVES_PER_PART = 16
@@ -31,7 +34,8 @@ class Layout:
     def of(cls, size: int, values_per_row: int) -> Layout:
         """Leaves whose length is a power of two, so that few different programs serve tables of all sizes."""
         most = min(MOST_LEAF_ROWS, max(_power_below(MOST_LEAF_VALUES // max(values_per_row, 1)), FEWEST_LEAF_ROWS))
-        return cls(size, min(most, max(_power_above(size), FEWEST_LEAF_ROWS)))
+        shared = max(_power_below(size // LEAVES_OF_MANY), FEW_ROWS)
+        return cls(size, min(most, shared, max(_power_above(size), FEWEST_LEAF_ROWS)))
 
     @property
     def block_rows(self) -> int:

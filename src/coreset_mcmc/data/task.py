@@ -16,11 +16,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.types import Batch
 from coreset_mcmc.data.leaf import Leaf, Padded, widened
 
 RowFunction = Callable[..., Any]
-"""``function(batch, weights, *arguments)`` for a block of widened rows and how often each counts: a pytree."""
+"""``function(batch, weights, *arguments)`` for a block of widened rows and how often each counts: a pytree.
+
+One that evaluates each row many times says so by an attribute ``is_repeated``: its program is compiled with care.
+"""
 
 
 class Program(ABC):
@@ -107,29 +111,38 @@ def _for_each_row(function: RowFunction, block_rows: int, padded: Padded, argume
     return jax.lax.fori_loop(0, num_blocks, put, nothing)
 
 
+LONG_LEAF = 2**16
+"""Leaves of this length come from so many rows that a program pays for being compiled with care."""
+
+
 @cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled once for each row function, block and shape; they run over all rows, so to run fast."""
-    return jax.jit(function, static_argnums=(0, 1))
+def _compiled(function: Callable[..., Any], *, is_quick: bool) -> Callable[..., Any]:
+    """Compiled once for each row function, block and shape."""
+    options = quick_compilation(1) if is_quick else {}
+    return jax.jit(function, static_argnums=(0, 1), compiler_options=options or None)
+
+
+def _compiled_for(function: Callable[..., Any], row_function: RowFunction, padded: Padded) -> Any:
+    """Soon rather than fast where rows are few, but for what is evaluated many times in a pass."""
+    is_quick = padded.weights.shape[0] < LONG_LEAF and not getattr(row_function, "is_repeated", False)
+    return _compiled(function, is_quick=is_quick)
 
 
 def summed(function: RowFunction, block_rows: int, padded: Padded, arguments: Any) -> Any:
     """The sum over all blocks of a leaf."""
-    return _compiled(_summed)(function, block_rows, padded, arguments)
+    return _compiled_for(_summed, function, padded)(function, block_rows, padded, arguments)
 
 
 def for_each_row(function: RowFunction, block_rows: int, padded: Padded, arguments: Any) -> Any:
     """The values of all blocks of a leaf, one after the other."""
-    return _compiled(_for_each_row)(function, block_rows, padded, arguments)
+    return _compiled_for(_for_each_row, function, padded)(function, block_rows, padded, arguments)
 
 
 def trace_summed(function: RowFunction, block_rows: int, padded: Any, arguments: Any) -> Any:
     """The program behind :func:`summed` for arguments of these shapes and types, traced."""
-    compiled: Any = _compiled(_summed)
-    return compiled.trace(function, block_rows, padded, arguments)
+    return _compiled_for(_summed, function, padded).trace(function, block_rows, padded, arguments)
 
 
 def trace_for_each_row(function: RowFunction, block_rows: int, padded: Any, arguments: Any) -> Any:
     """The same for :func:`for_each_row`."""
-    compiled: Any = _compiled(_for_each_row)
-    return compiled.trace(function, block_rows, padded, arguments)
+    return _compiled_for(_for_each_row, function, padded).trace(function, block_rows, padded, arguments)

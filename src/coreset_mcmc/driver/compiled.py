@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from coreset_mcmc.core.compilation import quick_compilation
+from coreset_mcmc.core.compilation import compiler, quick_compilation
 from coreset_mcmc.core.precision import double_precision
 from coreset_mcmc.core.randomness import key_of
 from coreset_mcmc.core.types import Key
@@ -23,19 +24,27 @@ CAPACITY = 512
 """Most steps in one chunk: the length of the buffers that collect the info."""
 
 
-@jax.jit
-def first_state(method: Any, problem: Any, key: Key) -> Any:
-    """The state before any step, with the types that every later one has.
-
-    A number that came from Python is "weakly typed"; after one step it no longer is, and the chunk would compile twice.
-    """
-
+def _first_state(method: Any, problem: Any, key: Key) -> Any:
     def firmly_typed(leaf: Any) -> jax.Array:
         leaf = jnp.asarray(leaf)
         is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return leaf if is_key else jax.lax.convert_element_type(leaf, leaf.dtype)
 
     return jax.tree.map(firmly_typed, method.init(key, problem))
+
+
+@cache
+def _first(*, is_quick: bool) -> Any:
+    return jax.jit(_first_state, compiler_options=quick_compilation(1) if is_quick else None)
+
+
+def first_for(method: Steps) -> Any:
+    """The compiled function of a method, a problem and a key that makes the state before any step.
+
+    It has the types that every later one has: a number that came from Python is "weakly typed"; after one step it no
+    longer is, and the chunk would compile twice.
+    """
+    return _first(is_quick=method.takes_few_steps and bool(quick_compilation(1)))
 
 
 def _steps(
@@ -103,14 +112,15 @@ def trace_ahead(method: Steps, problem: Any) -> Callable[[], None]:
     functions, which may lean on global state (NumPyro's stack of handlers does). JAX finds the programs again.
     """
     key = key_of(0)
-    first = first_state.trace(method, problem, key)
-    state, start, length = first.out_info, jnp.int64(0), jnp.int32(0)
+    first = first_for(method).trace(method, problem, key)
+    state, start, length = first.out_info, np.int64(0), np.int32(0)
     chunk: Any = chunk_for(method)
     steps = chunk.trace(method, problem, key, state, start, length, record=None)
 
-    @double_precision
-    def compile_it() -> None:
-        first.lower().compile()
-        steps.lower().compile()
+    parts = compiler(first), compiler(steps)
 
-    return compile_it
+    def compile_them() -> None:
+        for part in parts:
+            part()
+
+    return compile_them

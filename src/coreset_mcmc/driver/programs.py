@@ -13,7 +13,7 @@ import numpy as np
 from coreset_mcmc.core.randomness import fold_in
 from coreset_mcmc.core.types import Key
 from coreset_mcmc.core.watching import Stopped
-from coreset_mcmc.driver.compiled import chunk_for, first_state
+from coreset_mcmc.driver.compiled import chunk_for, first_for
 from coreset_mcmc.driver.steps import Steps
 
 
@@ -37,7 +37,7 @@ class Programs:
 
     def first(self, key: Key) -> Any:
         """The state before any step."""
-        return first_state(self.method, self.problem, key)
+        return first_for(self.method)(self.method, self.problem, key)
 
     def prepare(self, state: Any) -> Any:
         """Compile if that has not been done; returns empty buffers."""
@@ -50,7 +50,7 @@ class Programs:
 
     def advance(self, state: Any, start: int, length: int) -> Any:
         """Up to ``length`` steps from step number ``start``."""
-        arguments = (self.method, self.problem, self.key, state, jnp.int64(start), jnp.int32(length))
+        arguments = (self.method, self.problem, self.key, state, np.int64(start), np.int32(length))
         return jax.block_until_ready(self.chunk(*arguments, record=self.record))
 
     @staticmethod

@@ -10,8 +10,6 @@ import jax.numpy as jnp
 from coreset_mcmc.core.errors import require
 from coreset_mcmc.core.types import Key, Position
 from coreset_mcmc.kernels.base import Kernel, step_chains
-from coreset_mcmc.methods.sampling import SamplingInfo, SamplingProblem
-from coreset_mcmc.methods.tuned_sampling import TunedSampling, TunedState
 from coreset_mcmc.posterior.target import CoresetTarget
 
 
@@ -70,24 +68,4 @@ def collect_draws(
         acceptance_rate=tally.acceptance / num_steps,
         diverging=tally.diverging,
         num_evaluations=tally.num_evaluations,
-    )
-
-
-def trajectory_draws(
-    key: Key, positions: Position, target: CoresetTarget, scale: jax.Array, num_steps: int, num_discarded: int
-) -> Draws:
-    """The same by Hamiltonian trajectories, which find their step size in the steps that are thrown away."""
-    sampler, problem = TunedSampling(scale, num_tuning=num_discarded), SamplingProblem(target, positions)
-
-    def advance(state: TunedState, step_key: Key) -> tuple[TunedState, SamplingInfo]:
-        return sampler.step(step_key, state, problem)
-
-    state, info = jax.lax.scan(advance, sampler.init(key, problem), jax.random.split(key, num_steps))
-    num_rows = target.weights.shape[0]
-    return Draws(
-        chains=state.chains,
-        positions=jax.tree.map(lambda leaf: leaf[num_discarded:].reshape(-1, *leaf.shape[2:]), info.position),
-        acceptance_rate=jnp.mean(info.acceptance_rate[num_discarded:]),
-        diverging=jnp.sum(info.diverging, dtype=jnp.int32),
-        num_evaluations=jnp.sum(info.num_evaluations) // num_rows,
     )

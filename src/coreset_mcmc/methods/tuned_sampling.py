@@ -51,7 +51,7 @@ class TunedSampling(SamplesCoreset):
     scale: jax.Array
     acceptance_rate: float | jax.Array = TARGET_ACCEPTANCE
     by_trees: bool = static(default=False)
-    num_tuning: int = static(default=NUM_TUNING)
+    num_tuning: int = NUM_TUNING
 
     may_be_replaced = True
     takes_few_steps = True

@@ -31,6 +31,8 @@ class _Differences:
 
     model: Model
 
+    is_repeated = True
+
     def __call__(
         self, batch: Batch, weights: jax.Array, positions: Position, reference: Position, num_groups: jax.Array
     ) -> jax.Array:

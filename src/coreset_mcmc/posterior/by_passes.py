@@ -5,14 +5,16 @@ What is compiled are small programs for a leaf of rows; the search itself is a f
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.data.rows import Rows
@@ -38,9 +40,10 @@ class _RowDerivatives:
         return row_sums(self.model, self.unravel, batch, weights, flat)
 
 
-_with_prior = jax.jit(with_prior, static_argnums=(0, 1))
-_likelihood_derivatives = jax.jit(likelihood_derivatives, static_argnums=(0, 1))
-_prior_derivatives = jax.jit(prior_derivatives, static_argnums=(0, 1))
+@cache
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Of no row: compiled soon rather than fast."""
+    return jax.jit(function, static_argnums=(0, 1), compiler_options=quick_compilation(1) or None)
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,13 @@ class FullPosterior:
 
     def prior_derivatives(self, flat: np.ndarray) -> Derivatives:
         """Value, gradient and Hessian of the log-prior at a flat position."""
-        result: Derivatives = jax.tree.map(np.asarray, _prior_derivatives(self.model, self.unravel, flat))
+        result: Derivatives = jax.tree.map(np.asarray, _compiled(prior_derivatives)(self.model, self.unravel, flat))
         return result
 
     def likelihood_gradient(self, flat: np.ndarray, description: str) -> np.ndarray:
         """Of all rows, without the prior: zero exactly where no row reads a parameter."""
         sums = self.rows.sum(self.row_derivatives, flat, description=description)
-        return np.asarray(_likelihood_derivatives(self.model, self.unravel, flat, sums).gradient)
+        return np.asarray(_compiled(likelihood_derivatives)(self.model, self.unravel, flat, sums).gradient)
 
     def derivatives(self, flat: np.ndarray, description: str) -> Derivatives:
         """Value, gradient and Hessian of the full log-density at a flat position, in one pass."""
@@ -84,12 +87,12 @@ class FullPosterior:
         ]
 
     def _with_prior(self, flat: np.ndarray, sums: Any) -> Derivatives:
-        total: Derivatives = jax.tree.map(np.asarray, _with_prior(self.model, self.unravel, flat, sums))
+        total: Derivatives = jax.tree.map(np.asarray, _compiled(with_prior)(self.model, self.unravel, flat, sums))
         return total._replace(value=np.where(total.value < np.inf, total.value, -np.inf))
 
     def trace_with_prior(self, flat: np.ndarray, sums: Any) -> Any:
         """The program that adds the prior to sums of such shapes, traced."""
-        return _with_prior.trace(self.model, self.unravel, flat, sums)
+        return _compiled(with_prior).trace(self.model, self.unravel, flat, sums)
 
     @property
     def num_derivative_evaluations(self) -> int:

@@ -25,7 +25,7 @@ def without_missing_derivatives(model: Model, rows: Rows, positions: Position) -
 
     ``positions`` have a leading axis. Models by a linear predictor are differentiated in the predictor and pass.
     """
-    position = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], positions)
+    position = jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[0]), positions)
     is_continuous = all(np.issubdtype(leaf.dtype, np.floating) for leaf in jax.tree.leaves(position))
     if not model.differentiable or model.linear_predictor is not None or not is_continuous:
         return model

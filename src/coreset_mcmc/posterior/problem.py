@@ -131,7 +131,7 @@ def check_model(model: Model, rows: Rows, positions: Position) -> None:
     checked = "checked", model, b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(positions))
     if checked in rows.memory:
         return
-    position = jax.tree.map(lambda leaf: leaf[0], positions)
+    position = jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[0]), positions)
     for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
         require(
             bool(np.all(np.isfinite(np.asarray(leaf)))),

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from coreset_mcmc.core.precision import double_precision
+from coreset_mcmc.core.compilation import compiler
 from coreset_mcmc.core.randomness import key_of
 from coreset_mcmc.core.trees import dimension
 from coreset_mcmc.data.task import trace_for_each_row, trace_summed
@@ -61,19 +61,9 @@ def _of_rounds(method: Any, start: ModeStart, rounds: Rounds, problem: Problem) 
     if start.gaussian_term:
         target = replace(target, term=no_term(num_coordinates))
     if not rounds.draws_in_python(problem):
-        yield Phase.ROUNDS, compiler(rounds.drawing(Phase.ROUNDS).trace(key_of(0), target, positions, scale))
+        yield Phase.ROUNDS, rounds.drawing(Phase.ROUNDS).ahead(key_of(0), target, positions, scale)
     sums = sums_task(problem.model, jax.tree.map(lambda leaf: np.asarray(leaf)[:1], positions), problem.position)
     program: Any = sums.program
     layout = problem.passes.layout
     traced = trace_summed(program.function, layout.block_rows, problem.passes.padded_types, sums.arguments)
     yield None if taylor is not None else Phase.ROUNDS, compiler(traced)
-
-
-def compiler(traced: Any) -> Callable[[], None]:
-    """Compiles what was traced."""
-
-    @double_precision
-    def compile_it() -> None:
-        traced.lower().compile()
-
-    return compile_it

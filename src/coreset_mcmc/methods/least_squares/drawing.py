@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from coreset_mcmc.core.compilation import quick_compilation
+from coreset_mcmc.core.compilation import compiler, quick_compilation
 from coreset_mcmc.core.types import Key, Position, pytree, static
 from coreset_mcmc.kernels.base import Kernel, init_chains
 from coreset_mcmc.kernels.mixed_slice import MixedSlice
 from coreset_mcmc.kernels.slice import HitAndRunSlice
 from coreset_mcmc.methods.contract import discrete_parts
-from coreset_mcmc.methods.draws import Draws, collect_draws, trajectory_draws
+from coreset_mcmc.methods.draws import Draws, collect_draws
+from coreset_mcmc.methods.trajectory_draws import trajectories_ahead, trajectory_draws
 from coreset_mcmc.posterior.target import CoresetTarget
 
 FEWEST_TUNING = 40
@@ -44,28 +46,40 @@ class WindowDrawing:
     by_trajectories: bool = static()
     """Whether the chains move by Hamiltonian trajectories."""
 
-    def from_chains(self, key: Key, target: CoresetTarget, positions: Position, scale: Any) -> Draws:
-        """Equal shares of all chains, which go on from these positions, without their first steps."""
-        num_kept = self.num_draws // self.num_chains
-        num_discarded = math.ceil(num_kept * self.discard / (1.0 - self.discard))
-        if self.by_trajectories:
-            num_tuning = max(num_discarded, FEWEST_TUNING)
-            return trajectory_draws(key, positions, target, scale, num_kept + num_tuning, num_tuning)
-        kernel = kernel_or_slices(self.kernel, scale, positions)
-        chains = init_chains(kernel, positions, target)
-        return collect_draws(kernel, key, chains, target, num_kept + num_discarded, num_discarded)
+    @property
+    def num_kept(self) -> int:
+        """Draws of each chain."""
+        return self.num_draws // self.num_chains
+
+    @property
+    def num_discarded(self) -> int:
+        """Steps of each chain before them."""
+        wanted = math.ceil(self.num_kept * self.discard / (1.0 - self.discard))
+        return max(wanted, FEWEST_TUNING) if self.by_trajectories else wanted
 
     def draw(self, key: Key, target: CoresetTarget, positions: Position, scale: Any) -> Draws:
-        """The same, compiled and on the host."""
+        """Equal shares of all chains, which go on from these positions, without their first steps; on the host."""
+        if self.by_trajectories:
+            num_steps = self.num_kept + self.num_discarded
+            return trajectory_draws(key, positions, target, scale, num_steps, self.num_discarded)
         drawn: Draws = jax.tree.map(np.asarray, _compiled()(self, key, target, positions, scale))
         return drawn
 
-    def trace(self, key: Key, target: CoresetTarget, positions: Position, scale: Any) -> Any:
-        """The program behind :meth:`draw`, traced."""
-        return _compiled().trace(self, key, target, positions, scale)
+    def by_kernel(self, key: Key, target: CoresetTarget, positions: Position, scale: Any) -> Draws:
+        """The same by a kernel, to be compiled as one program."""
+        kernel = kernel_or_slices(self.kernel, scale, positions)
+        chains = init_chains(kernel, positions, target)
+        num_steps = self.num_kept + self.num_discarded
+        return collect_draws(kernel, key, chains, target, num_steps, self.num_discarded)
+
+    def ahead(self, key: Key, target: CoresetTarget, positions: Position, scale: Any) -> Callable[[], None]:
+        """What compiles the programs behind :meth:`draw`, traced."""
+        if self.by_trajectories:
+            return trajectories_ahead(positions, target, scale)
+        return compiler(_compiled().trace(self, key, target, positions, scale))
 
 
 @cache
 def _compiled() -> Any:
     """Windows are drawn a few times: compiled soon rather than fast."""
-    return jax.jit(WindowDrawing.from_chains, compiler_options=quick_compilation(1) or None)
+    return jax.jit(WindowDrawing.by_kernel, compiler_options=quick_compilation(1) or None)

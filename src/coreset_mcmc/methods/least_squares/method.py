@@ -380,8 +380,11 @@ class LeastSquares(MovesByKernel):
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
     def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
-        """A sampler like the one that :meth:`finish` hands over, in all but its numbers."""
-        if not self.samples_by_trajectories(problem):
+        """A sampler like the one that :meth:`finish` hands over, in all but its numbers.
+
+        Windows of as many chains are drawn by the same programs, which are among those of training.
+        """
+        if not self.samples_by_trajectories(problem) or (num_chains == self.num_chains and self.starts_hot(problem)):
             return None
         term = no_term(dimension(problem.position)) if self.has_term(problem) else None
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights), term)
@@ -391,7 +394,7 @@ class LeastSquares(MovesByKernel):
     def _by_trajectories(
         self, problem: Problem, coreset: SelectedRows, positions: Position, scale: Any, num_chains: int
     ) -> Trained:
-        sampler = TunedSampling(jnp.asarray(scale))
+        sampler = TunedSampling(jax.device_put(np.asarray(scale)))
         return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset, Law.CORESET)
 
     def _mode_start(self, problem: Problem) -> ModeStart:

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 
 from coreset_mcmc.core.types import Batch, Key
-from coreset_mcmc.models.special import bounded_exponential, softplus
+from coreset_mcmc.models.special import bounded_exponential, log_gamma, softplus
 from coreset_mcmc.tables.families.family import Family, Parameter, Unconstrained
 
 LARGEST_LOG_ALPHA = 50.0
@@ -30,7 +29,7 @@ LARGEST_COUNT_EXPONENT = 40.0
 
 def log_poisson(predictor: jax.Array, y: jax.Array) -> jax.Array:
     """log Poisson(y | exp(eta))."""
-    return y * predictor - bounded_exponential(predictor) - gammaln(y + 1.0)
+    return y * predictor - bounded_exponential(predictor) - log_gamma(y + 1.0)
 
 
 def log_negative_binomial(log_alpha: jax.Array, predictor: jax.Array, y: jax.Array) -> jax.Array:
@@ -40,7 +39,7 @@ def log_negative_binomial(log_alpha: jax.Array, predictor: jax.Array, y: jax.Arr
     """
     alpha = jnp.exp(log_alpha)
     excess = softplus(predictor - log_alpha)
-    return rising_factorial_excess(y, alpha, log_alpha) + y * predictor - (y + alpha) * excess - gammaln(y + 1.0)
+    return rising_factorial_excess(y, alpha, log_alpha) + y * predictor - (y + alpha) * excess - log_gamma(y + 1.0)
 
 
 def held_log_alpha(parameters: Unconstrained) -> jax.Array:
@@ -57,7 +56,7 @@ def rising_factorial_excess(y: jax.Array, alpha: jax.Array, log_alpha: jax.Array
         return 1.0 / (12.0 * z) - 1.0 / (360.0 * z**3) + 1.0 / (1260.0 * z**5)
 
     series = (y + large - 0.5) * jnp.log1p(y / large) - y + correction(y + large) - correction(large)
-    direct = gammaln(y + small) - gammaln(small) - y * jnp.where(is_large, 0.0, log_alpha)
+    direct = log_gamma(y + small) - log_gamma(small) - y * jnp.where(is_large, 0.0, log_alpha)
     return jnp.where(is_large, series, direct)
 
 

@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
 
 from coreset_mcmc.core.types import Batch, Key
-from coreset_mcmc.models.special import inverse_scale
+from coreset_mcmc.models.special import inverse_scale, log_gamma
 from coreset_mcmc.tables.families.family import Family, Parameter, Unconstrained
 
 LARGEST_RESIDUAL = 1e120
@@ -30,7 +29,7 @@ def log_gamma_half_step(half: jax.Array) -> jax.Array:
     is_large = half > LARGE_HALF_FREEDOM
     small, large = jnp.where(is_large, 1.0, half), jnp.where(is_large, half, LARGE_HALF_FREEDOM)
     series = 0.5 * jnp.log(large) - 1.0 / (8.0 * large) + 1.0 / (192.0 * large**3) - 1.0 / (640.0 * large**5)
-    return jnp.where(is_large, series, gammaln(small + 0.5) - gammaln(small))
+    return jnp.where(is_large, series, log_gamma(small + 0.5) - log_gamma(small))
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 
 from coreset_mcmc.core.types import Batch, Key
-from coreset_mcmc.models.special import softplus
+from coreset_mcmc.models.special import log_gamma, softplus
 from coreset_mcmc.tables.families.family import TRIALS, Family, Unconstrained
 from coreset_mcmc.tables.families.links import inside, link_of, log_probabilities
 
@@ -63,7 +62,7 @@ class Binomial(Family):
     def log_density(self, parameters: Unconstrained, predictor: jax.Array, batch: Batch) -> jax.Array:
         y, trials = batch["y"], batch[TRIALS]
         success, failure = log_probabilities(self.link, predictor)
-        ways = gammaln(trials + 1.0) - gammaln(y + 1.0) - gammaln(trials - y + 1.0)
+        ways = log_gamma(trials + 1.0) - log_gamma(y + 1.0) - log_gamma(trials - y + 1.0)
         of_success = jnp.where(y > 0, y * success, 0.0)
         return ways + of_success + jnp.where(trials > y, (trials - y) * failure, 0.0)
 

@@ -19,10 +19,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 
 from coreset_mcmc.core.types import Batch, Key
-from coreset_mcmc.models.special import bounded_exponential
+from coreset_mcmc.models.special import bounded_exponential, log_gamma
 from coreset_mcmc.tables.families.family import CENSORED, Family, Parameter, Unconstrained
 from coreset_mcmc.tables.families.links import inside, link_of, log_mean, log_probabilities
 
@@ -55,7 +54,7 @@ def _log_height(log_shape: jax.Array) -> jax.Array:
     small, large = jnp.where(is_large, 1.0, shape), jnp.where(is_large, shape, LARGE_SHAPE)
     correction = 1.0 / (12.0 * large) - 1.0 / (360.0 * large**3) + 1.0 / (1260.0 * large**5)
     series = 0.5 * (log_shape - math.log(2.0 * math.pi)) - correction
-    return jnp.where(is_large, series, small * jnp.log(small) - small - gammaln(small))
+    return jnp.where(is_large, series, small * jnp.log(small) - small - log_gamma(small))
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class Weibull(Lifetime):
 
     @staticmethod
     def _log_scale(log_shape: jax.Array, predictor: jax.Array) -> jax.Array:
-        return predictor - gammaln(1.0 + jnp.exp(-log_shape))
+        return predictor - log_gamma(1.0 + jnp.exp(-log_shape))
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Beta(Family):
         log_kappa = jnp.clip(parameters["kappa"], -LARGEST_LOG_SHAPE, LARGEST_LOG_SHAPE)
         log_one, log_other = (part + log_kappa for part in log_probabilities(self.link, predictor))
         one, other = jnp.exp(log_one), jnp.exp(log_other)
-        height = gammaln(jnp.exp(log_kappa)) - gammaln(1.0 + one) + log_one - gammaln(1.0 + other) + log_other
+        height = log_gamma(jnp.exp(log_kappa)) - log_gamma(1.0 + one) + log_one - log_gamma(1.0 + other) + log_other
         return height + (one - 1.0) * jnp.log(y) + (other - 1.0) * jnp.log1p(-y)
 
     def expected(self, parameters: Unconstrained, predictor: jax.Array) -> jax.Array:
