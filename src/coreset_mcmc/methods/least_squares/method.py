@@ -380,10 +380,7 @@ class LeastSquares(MovesByKernel):
         return sample_coreset(problem, coreset, state.best_positions, chosen, num_chains)
 
     def expected_sampler(self, problem: Problem, num_chains: int) -> Trained | None:
-        """A sampler like the one that :meth:`finish` hands over, in all but its numbers.
-
-        Windows of as many chains are drawn by the same programs, which are among those of training.
-        """
+        """As :meth:`finish` hands over in all but its numbers, unless it shares the programs of windows."""
         if not self.samples_by_trajectories(problem) or (num_chains == self.num_chains and self.starts_hot(problem)):
             return None
         term = no_term(dimension(problem.position)) if self.has_term(problem) else None

@@ -22,6 +22,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 MAX_POOR_EXCHANGES = 5
 """Exchanges in a row that may fail to bring down the number of wrong coordinates."""
 
+MOST_RIDGE = 1e6
+"""Beside which the anchor is the answer."""
+
 ROUNDING = 1e-12
 """Negative numbers closer to zero than this are rounding errors and count as zero.
 
@@ -127,20 +130,45 @@ def nonnegative_ridge(
     return Solution(np.maximum(point, 0.0) / scale, ridge)
 
 
+class _Pivoted(NamedTuple):
+    """Where exchanges ended."""
+
+    point: np.ndarray
+    is_free: np.ndarray
+    is_exceeded: np.ndarray
+    has_settled: bool
+    """Whether nothing is on the wrong side."""
+
+
 def _pivot(quadratic: _Quadratic, near: np.ndarray, ridge: float, max_iterations: int) -> tuple[np.ndarray, float]:
-    """Exchange until nothing is on the wrong side."""
-    is_free, is_exceeded = near > 0, quadratic.limits @ near > 1.0
-    most = is_free.size + is_exceeded.size + 1
-    fewest_wrong, num_poor, point = most, 0, near
+    """Exchange until nothing is on the wrong side, with a larger ridge if need be; then come back down from there."""
+    asked, found = ridge, _exchanged(quadratic, near > 0, quadratic.limits @ near > 1.0, ridge, max_iterations)
+    while not found.has_settled and ridge < MOST_RIDGE:
+        ridge *= 10.0
+        found = _exchanged(quadratic, found.is_free, found.is_exceeded, ridge, max_iterations)
+    while found.has_settled and ridge > asked:
+        lower = max(0.1 * ridge, asked)
+        nearer = _exchanged(quadratic, found.is_free, found.is_exceeded, lower, max_iterations)
+        if not nearer.has_settled:
+            break
+        found, ridge = nearer, lower
+    return found.point, ridge
+
+
+def _exchanged(
+    quadratic: _Quadratic, is_free: np.ndarray, is_exceeded: np.ndarray, ridge: float, max_iterations: int
+) -> _Pivoted:
+    """Until nothing is on the wrong side, or exchanges no longer help."""
+    fewest_wrong, num_poor, point = is_free.size + is_exceeded.size + 1, 0, np.zeros(is_free.size)
     for _ in range(max_iterations):
         point = quadratic.solve(is_free, is_exceeded, ridge)
         is_wrong, is_misjudged = quadratic.wrong_sides(point, is_free, is_exceeded, ridge)
         num_wrong = int(is_wrong.sum() + is_misjudged.sum())
         if num_wrong == 0:
-            break
+            return _Pivoted(point, is_free, is_exceeded, True)
         num_poor = 0 if num_wrong < fewest_wrong else num_poor + 1
         fewest_wrong = min(fewest_wrong, num_wrong)
         if num_poor > MAX_POOR_EXCHANGES:
-            ridge, fewest_wrong, num_poor = 10.0 * ridge, most, 0
+            break
         is_free, is_exceeded = is_free ^ is_wrong, is_exceeded ^ is_misjudged
-    return point, ridge
+    return _Pivoted(point, is_free, is_exceeded, False)
