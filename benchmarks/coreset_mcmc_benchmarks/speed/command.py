@@ -77,7 +77,8 @@ def expected_seconds(job: Job, rows: int) -> float:
     """A rough prediction, good to a factor of two."""
     fixed, by_row = SECONDS[job.contestant]
     running = min(fixed + by_row * rows, MOST_SECONDS.get(job.contestant, TIME_LIMIT))
-    return running + LONGER.get(job.problem, 0.0) + REST_SECONDS
+    more = LONGER.get(job.problem, 0.0) if job.contestant in ("ours", "nuts") else 0.0
+    return running + more + REST_SECONDS
 
 
 def _run_missing(console: Console, request: Request) -> None:

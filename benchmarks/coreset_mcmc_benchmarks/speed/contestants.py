@@ -119,7 +119,8 @@ def all_jobs(problems: Sequence[str], contestants: Sequence[str], repeats: int, 
         if problem in problems
         for seed in range(1, repeats + 1)
         for name, contestant in CONTESTANTS.items()
-        if name in contestants and seed <= (contestant.most_repeats or repeats) and _runs(name, problem, is_quick)
+        if name in contestants and _runs(name, problem, is_quick)
+        if seed <= min(contestant.most_repeats or repeats, PROBLEMS[problem].most_repeats or repeats)
     ]
 
 

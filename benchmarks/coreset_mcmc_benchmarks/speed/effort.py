@@ -26,7 +26,7 @@ class Effort:
     """Up to so many rows times parameters, steps of tuning and draws of each of two chains."""
     nuts_beyond: tuple[int, int] = (5, 10)
     slow_nuts: tuple[int, int] = (150, 200)
-    """The same for PyMC's own sampler, at most."""
+    """The same for PyMC's own sampler beyond the first of these."""
     variational_steps: int = 5_000
     subsampled: tuple[int, int] = (500, 1_000)
     """Tuning and draws of HMC on subsamples."""
@@ -39,6 +39,11 @@ class Effort:
             if rows * dimension <= most:
                 return tune, draws
         return self.nuts_beyond
+
+    def pymc_steps(self, rows: int, dimension: int) -> tuple[int, int]:
+        """The same for PyMC's own sampler, whose gradients take longer."""
+        tune, draws = self.nuts_steps(rows, dimension)
+        return (tune, draws) if rows * dimension <= self.nuts[0][0] else self.slow_nuts
 
     def weighted_draws(self, rows: int) -> int:
         """Draws of the Laplace approximation, over four chains."""

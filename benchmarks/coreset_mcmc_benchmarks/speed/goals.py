@@ -58,16 +58,14 @@ def _memory(rows: dict[tuple[str, str], pd.Series]) -> Iterator[Goal]:
 
 def _goal(words: str, limit: str, found: str, margin: float) -> Goal:
     is_known = bool(np.isfinite(margin))
-    return Goal(
-        words, limit if "nan" not in limit else "", found if is_known else "", margin >= 0 if is_known else None
-    )
+    if not is_known:
+        return Goal(words, "" if "nan" in limit else limit, "", None)
+    return Goal(words, limit, found, margin >= 0)
 
 
 def goals_section(table: pd.DataFrame) -> list[str]:
     """The goals as lines of the page."""
     lines = ["## Goals", "", "Medians over seeds.", "", "| goal | limit | measured | |", "|---|---|---|---|"]
     verdicts = {True: "met", False: "**missed**", None: "not measured"}
-    return [
-        *lines,
-        *(f"| {goal.words} | {goal.limit} | {goal.found} | {verdicts[goal.is_met]} |" for goal in goals(table)),
-    ]
+    cells = ((goal.words, goal.limit, goal.found, verdicts[goal.is_met]) for goal in goals(table))
+    return [*lines, *(f"| {' | '.join(texts)} |" for texts in cells)]

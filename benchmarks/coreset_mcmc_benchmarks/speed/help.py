@@ -1,4 +1,4 @@
-"""What a sampler is given for nothing where it would spend hours on finding it: the Gaussian at the mode of all rows."""
+"""What a sampler is given for nothing where finding it would take hours: the Gaussian at the mode of all rows."""
 
 from __future__ import annotations
 

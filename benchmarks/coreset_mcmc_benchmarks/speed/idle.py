@@ -68,7 +68,7 @@ def others_now() -> float:
 
 
 def wait_until_idle(look: Callable[[], float] = others_now, patience: float = PATIENCE_SECONDS) -> bool:
-    """Look until others use next to nothing, but not for ever; whether they do. Without a measure, it is taken for so."""
+    """Look until others use next to nothing, but not for ever; whether they do. What cannot be measured is idle."""
     ends = time.perf_counter() + patience
     while look() >= IDLE:
         if time.perf_counter() >= ends:

@@ -1,4 +1,4 @@
-"""Contestants of NumPyro: NUTS, HMCECS and mean-field variational inference. Nothing of our package is on their clock."""
+"""Contestants of NumPyro: NUTS, HMCECS and mean-field variational inference; none loads anything of our package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contestants of this package. Nothing of it is loaded before the clock starts that ``import coreset_mcmc`` does not load.
+"""Contestants of this package, of which nothing but ``import coreset_mcmc`` is loaded before they run.
 
 So a run pays for all that a person pays for: the import, what the first fit loads besides, and compilation.
 """

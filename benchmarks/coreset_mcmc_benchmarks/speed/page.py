@@ -61,12 +61,13 @@ several. All contestants compute in double precision, on two cores.
 CONTESTANTS_NOTE = f"""## Who runs what
 
 - Samplers on all rows move two chains at the same time, one on each core, with their own defaults but for the number of
-  steps, which the remarks tell. NumPyro's NUTS has a dense mass matrix; those of BlackJAX, nutpie and PyMC are diagonal,
-  their default. Above {MANY_ROWS:,} rows NUTS is given the mode, the covariance and a step size for nothing.
+  steps, which the remarks tell. NumPyro's NUTS has a dense mass matrix; those of BlackJAX, nutpie and PyMC are
+  diagonal, their default. Above {MANY_ROWS:,} rows NUTS is given the mode, the covariance and a step size for nothing.
 - The samplers of BlackJAX, nutpie and PyMC, ADVI and statsmodels run on {", ".join(OTHER_LIBRARIES)}; PyMC's own
-  sampler up to {MOST_ROWS_FOR_PYMC:,} rows, since a gradient takes it about ten times as long as the others. All are as `pip`
-  installs them; PyTensor has then no BLAS to link to, and says that conda would provide one.
-- The published algorithm and PyMC's own sampler run once on each problem, as they take longest.
+  sampler up to {MOST_ROWS_FOR_PYMC:,} rows, since a gradient takes it several times as long as the others. All are as
+  `pip` installs them; PyTensor has then no BLAS to link to, and says that conda would provide one.
+- The published algorithm and PyMC's own sampler run once on each problem, and everyone once on ten million rows: they
+  take longest, and no goal hangs on them.
 - Mean-field ADVI is NumPyro's AutoNormal; PyMC's takes the same steps, but each takes it longer. It is not corrected,
   nor is Pathfinder.
 - statsmodels' GLM is the floor of a point estimate: maximum likelihood without priors, and draws of the Gaussian

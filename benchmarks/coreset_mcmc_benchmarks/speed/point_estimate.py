@@ -45,16 +45,16 @@ def family(name: str) -> Any:
     class Softplus(sm.families.links.Link):  # type: ignore[misc]
         """mean = log(1 + exp(predicted))."""
 
-        def __call__(self, p: np.ndarray) -> np.ndarray:
+        def __call__(self, p: np.ndarray) -> Any:
             return np.log(np.expm1(p))
 
-        def inverse(self, z: np.ndarray) -> np.ndarray:
+        def inverse(self, z: np.ndarray) -> Any:
             return np.logaddexp(0.0, z)
 
-        def deriv(self, p: np.ndarray) -> np.ndarray:
+        def deriv(self, p: np.ndarray) -> Any:
             return -1.0 / np.expm1(-p)
 
-        def inverse_deriv(self, z: np.ndarray) -> np.ndarray:
+        def inverse_deriv(self, z: np.ndarray) -> Any:
             return 1.0 / (1.0 + np.exp(-z))
 
     return sm.families.Poisson(link=Softplus())

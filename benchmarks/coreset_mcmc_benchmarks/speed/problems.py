@@ -38,6 +38,7 @@ class Problem:
         fold: onto one of the symmetric copies of the posterior.
         case: the name of the paper's experiment, which has published settings.
         is_large: with dozens of parameters.
+        most_repeats: seeds at most, where all runs are long.
     """
 
     title: str
@@ -48,6 +49,7 @@ class Problem:
     fold: Callable[[Draws], Draws] = unchanged
     case: str | None = None
     is_large: bool = False
+    most_repeats: int | None = None
 
     def model(self, data: Data) -> Model:
         """Our model of the data."""
@@ -108,10 +110,12 @@ PROBLEMS: dict[str, Problem] = {
         "Cancellations of all flights, logistic", 297_924, _flights, "logistic", "importance",
     ),
     "mixture": Problem(
-        "Two overlapping Gaussians", NUM_HARD_ROWS, _hard(models.gaussian_mixture_data), "mixture", "nuts", sorted_by_mean,
+        "Two overlapping Gaussians", NUM_HARD_ROWS, _hard(models.gaussian_mixture_data), "mixture", "nuts",
+        sorted_by_mean,
     ),
     "unidentified": Problem(
-        "Product of two factors", NUM_HARD_ROWS, _hard(models.unidentified_regression_data), "unidentified", "factor", first_factor_positive,
+        "Product of two factors", NUM_HARD_ROWS, _hard(models.unidentified_regression_data), "unidentified",
+        "factor", first_factor_positive,
     ),
     "hierarchical": Problem(
         "Logistic with effects of 50 groups", NUM_HARD_ROWS,
@@ -132,7 +136,9 @@ PROBLEMS: dict[str, Problem] = {
         "Simulated logistic, 50 parameters", 10**6, _simulated(10**6, 49), "logistic", "importance",
         is_large=True,
     ),
-    "simulated-1e7": Problem("Simulated logistic", 10**7, _simulated(10**7), "logistic", "estimate"),
+    "simulated-1e7": Problem(
+        "Simulated logistic", 10**7, _simulated(10**7), "logistic", "estimate", most_repeats=1
+    ),
 }  # fmt: skip
 QUICK_PROBLEMS = ("simulated-1e5", "sparse")
 """What ``--quick`` runs, on few rows."""

@@ -38,8 +38,8 @@ def answer_of(task: dict[str, Any], folder: Path, time_limit: float) -> dict[str
         flags = f"{environment.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={task['num_devices']}"
         environment["XLA_FLAGS"] = flags.strip()
     with tempfile.TemporaryDirectory(dir=folder) as compiled:
-        flags = [environment.get(PYTENSOR_FLAGS, ""), f"base_compiledir={compiled}"]
-        environment[PYTENSOR_FLAGS] = ",".join(filter(None, flags))
+        kept = [environment.get(PYTENSOR_FLAGS, ""), f"base_compiledir={compiled}"]
+        environment[PYTENSOR_FLAGS] = ",".join(filter(None, kept))
         return_code, said = _ended([sys.executable, child.__file__, str(task_path)], environment, time_limit)
     if not answer_path.exists():
         if return_code == -signal.SIGKILL:

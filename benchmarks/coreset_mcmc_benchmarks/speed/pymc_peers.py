@@ -21,9 +21,7 @@ def run_pymc(name: str, data: Data, effort: Effort, seed: int) -> Outcome:
     import pymc as pm  # noqa: PLC0415 - an optional extra
 
     size = len(data["y"])
-    tune, draws = (
-        min(pair) for pair in zip(effort.nuts_steps(size, dimension(name, data)), effort.slow_nuts, strict=True)
-    )
+    tune, draws = effort.pymc_steps(size, dimension(name, data))
     with PYMC_MODELS[name](data):
         traces = pm.sample(
             draws=draws, tune=tune, chains=NUM_CHAINS, cores=NUM_CHAINS, random_seed=seed, progressbar=False,
