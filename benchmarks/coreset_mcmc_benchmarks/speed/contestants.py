@@ -98,7 +98,8 @@ CONTESTANTS: dict[str, Contestant] = {
         "PyMC NUTS", "pymc_peers:run_pymc", ("pymc",), _for_pymc, most_repeats=1, has_workers=True
     ),
     "hmcecs": Contestant(
-        "NumPyro HMCECS", "numpyro_peers:run_hmcecs", ("jax", "numpyro"), _for_subsampling, num_devices=2
+        "NumPyro HMCECS", "numpyro_peers:run_hmcecs", ("jax", "numpyro"), _for_subsampling, most_repeats=1,
+        num_devices=2,
     ),
     "laplace": Contestant("Laplace + PSIS", "ours:run_laplace", ("coreset_mcmc",), _is_continuous),
     "pathfinder": Contestant("Pathfinder", "blackjax_peers:run_pathfinder", ("jax", "blackjax"), _is_continuous),

@@ -44,8 +44,18 @@ def peak_memory(has_workers: bool) -> Iterator[Peak]:
     is_over.set()
     if has_workers:
         watcher.join()
-    alone = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1e-6 if sys.platform == "darwin" else 1e-3)
-    peak.megabytes = max(peak.megabytes, alone)
+    peak.megabytes = max(peak.megabytes, _alone())
+
+
+def _alone() -> float:
+    """Peak of this process in megabytes.
+
+    Linux hands ``ru_maxrss`` down from the process that started this one, which may be larger; ``VmHWM`` begins anew.
+    """
+    kibibytes = _field(PROC / "self" / "status", "VmHWM:")
+    if kibibytes:
+        return kibibytes * 1.024e-3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1e-6 if sys.platform == "darwin" else 1.024e-3)
 
 
 def _descendants(process: int) -> list[int]:
@@ -63,8 +73,13 @@ def _descendants(process: int) -> list[int]:
 
 def _share(process: int) -> float:
     """Megabytes of a process, those it shares with others divided among them; none if it has just ended."""
+    return _field(PROC / str(process) / "smaps_rollup", "Pss:") * 1.024e-3
+
+
+def _field(path: Path, name: str) -> float:
+    """A number in a file of the system, zero if there is none."""
     try:
-        lines = (PROC / str(process) / "smaps_rollup").read_text().splitlines()
+        lines = path.read_text().splitlines()
     except OSError:
         return 0.0
-    return sum(float(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1.024e-3
+    return next((float(line.split()[1]) for line in lines if line.startswith(name)), 0.0)

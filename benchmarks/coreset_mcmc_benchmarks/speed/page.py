@@ -66,8 +66,8 @@ CONTESTANTS_NOTE = f"""## Who runs what
 - The samplers of BlackJAX, nutpie and PyMC, ADVI and statsmodels run on {", ".join(OTHER_LIBRARIES)}; PyMC's own
   sampler up to {MOST_ROWS_FOR_PYMC:,} rows, since a gradient takes it several times as long as the others. All are as
   `pip` installs them; PyTensor has then no BLAS to link to, and says that conda would provide one.
-- The published algorithm and PyMC's own sampler run once on each problem, and everyone once on ten million rows: they
-  take longest, and no goal hangs on them.
+- The published algorithm, HMCECS and PyMC's own sampler run once on each problem, and everyone once on ten million
+  rows: they take long, and no goal of time hangs on them.
 - Mean-field ADVI is NumPyro's AutoNormal; PyMC's takes the same steps, but each takes it longer. It is not corrected,
   nor is Pathfinder.
 - statsmodels' GLM is the floor of a point estimate: maximum likelihood without priors, and draws of the Gaussian

@@ -57,4 +57,4 @@ def family(name: str) -> Any:
         def inverse_deriv(self, z: np.ndarray) -> Any:
             return 1.0 / (1.0 + np.exp(-z))
 
-    return sm.families.Poisson(link=Softplus())
+    return sm.families.Poisson(link=Softplus(), check_link=False)
