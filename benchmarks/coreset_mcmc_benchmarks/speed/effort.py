@@ -25,8 +25,9 @@ class Effort:
     nuts: tuple[tuple[float, int, int], ...] = ((5e5, 1_000, 1_000), (8e6, 300, 300), (2e7, 5, 200), (6e7, 5, 30))
     """Up to so many rows times parameters, steps of tuning and draws of each of two chains."""
     nuts_beyond: tuple[int, int] = (5, 10)
-    slow_nuts: tuple[int, int] = (150, 200)
-    """The same for PyMC's own sampler beyond the first of these."""
+    slow_nuts: tuple[tuple[float, int, int], ...] = ((5e5, 500, 500),)
+    slow_nuts_beyond: tuple[int, int] = (100, 200)
+    """The same for PyMC's own sampler, whose gradients take many times as long."""
     variational_steps: int = 5_000
     subsampled: tuple[int, int] = (500, 1_000)
     """Tuning and draws of HMC on subsamples."""
@@ -35,19 +36,19 @@ class Effort:
 
     def nuts_steps(self, rows: int, dimension: int) -> tuple[int, int]:
         """Tuning and draws for a problem of so many rows and parameters."""
-        for most, tune, draws in self.nuts:
-            if rows * dimension <= most:
-                return tune, draws
-        return self.nuts_beyond
+        return _steps(self.nuts, self.nuts_beyond, rows * dimension)
 
     def pymc_steps(self, rows: int, dimension: int) -> tuple[int, int]:
-        """The same for PyMC's own sampler, whose gradients take longer."""
-        tune, draws = self.nuts_steps(rows, dimension)
-        return (tune, draws) if rows * dimension <= self.nuts[0][0] else self.slow_nuts
+        """The same for PyMC's own sampler."""
+        return _steps(self.slow_nuts, self.slow_nuts_beyond, rows * dimension)
 
     def weighted_draws(self, rows: int) -> int:
         """Draws of the Laplace approximation, over four chains."""
         return int(min(max(self.full_data_evaluations / rows, 100), self.kept))
+
+
+def _steps(tiers: tuple[tuple[float, int, int], ...], beyond: tuple[int, int], size: int) -> tuple[int, int]:
+    return next(((tune, draws) for most, tune, draws in tiers if size <= most), beyond)
 
 
 FULL = Effort()
@@ -55,6 +56,7 @@ QUICK = Effort(
     kept=1_000,
     full_data_evaluations=2e6,
     nuts=((1e12, 200, 250),),
+    slow_nuts=((1e12, 200, 250),),
     subsampled=(200, 250),
     share_of_paper=0.01,
     variational_steps=500,
