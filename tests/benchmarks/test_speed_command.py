@@ -39,7 +39,7 @@ def test_all_jobs_are_there_once_and_suit_their_problem():
     jobs = all_jobs(list(PROBLEMS), list(CONTESTANTS), 2)
     assert len(set(jobs)) == len(jobs)
     assert {job.contestant for job in jobs if job.problem == "sparse"} == {"ours", "published"}
-    assert {job.problem for job in jobs if job.contestant == "nutpie"} == set(OTHER_LIBRARIES)
+    assert {job.problem for job in jobs if job.contestant == "nutpie-jax"} == set(OTHER_LIBRARIES)
     assert {job.seed for job in jobs if job.contestant == "published"} == {1}
     assert {job.problem for job in jobs if job.contestant == "published"} == {"poisson", "linear", "logistic", "sparse"}
     assert {job.problem for job in jobs if job.contestant == "ours"} == set(PROBLEMS)

@@ -90,7 +90,7 @@ CONTESTANTS: dict[str, Contestant] = {
     "blackjax": Contestant(
         "BlackJAX NUTS", "blackjax_peers:run_blackjax_nuts", ("jax", "blackjax"), _for_others, num_devices=2
     ),
-    "nutpie": Contestant("nutpie, Numba", "pymc_peers:run_nutpie_numba", ("pymc", "nutpie"), _for_others),
+    "nutpie": Contestant("nutpie, Numba", "pymc_peers:run_nutpie_numba", ("pymc", "nutpie"), _for_pymc),
     "nutpie-jax": Contestant(
         "nutpie, JAX", "pymc_peers:run_nutpie_jax", ("jax", "pymc", "nutpie"), _for_others
     ),

@@ -27,7 +27,7 @@ class Effort:
     nuts_beyond: tuple[int, int] = (5, 10)
     slow_nuts: tuple[tuple[float, int, int], ...] = ((5e5, 500, 500),)
     slow_nuts_beyond: tuple[int, int] = (100, 200)
-    """The same for PyMC's own sampler, whose gradients take many times as long."""
+    """The same for PyMC's own gradients and those of Numba, which take several times as long."""
     variational_steps: int = 5_000
     subsampled: tuple[int, int] = (500, 1_000)
     """Tuning and draws of HMC on subsamples."""
@@ -39,7 +39,7 @@ class Effort:
         return _steps(self.nuts, self.nuts_beyond, rows * dimension)
 
     def pymc_steps(self, rows: int, dimension: int) -> tuple[int, int]:
-        """The same for PyMC's own sampler."""
+        """The same for PyMC's own gradients and those of Numba."""
         return _steps(self.slow_nuts, self.slow_nuts_beyond, rows * dimension)
 
     def weighted_draws(self, rows: int) -> int:

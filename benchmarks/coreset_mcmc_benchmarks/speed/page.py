@@ -63,9 +63,10 @@ CONTESTANTS_NOTE = f"""## Who runs what
 - Samplers on all rows move two chains at the same time, one on each core, with their own defaults but for the number of
   steps, which the remarks tell. NumPyro's NUTS has a dense mass matrix; those of BlackJAX, nutpie and PyMC are
   diagonal, their default. Above {MANY_ROWS:,} rows NUTS is given the mode, the covariance and a step size for nothing.
-- The samplers of BlackJAX, nutpie and PyMC, ADVI and statsmodels run on {", ".join(OTHER_LIBRARIES)}; PyMC's own
-  sampler up to {MOST_ROWS_FOR_PYMC:,} rows, since a gradient takes it several times as long as the others. All are as
-  `pip` installs them; PyTensor has then no BLAS to link to, and says that conda would provide one.
+- The samplers of BlackJAX, nutpie and PyMC, ADVI and statsmodels run on {", ".join(OTHER_LIBRARIES)}. PyMC's own
+  sampler and nutpie with Numba, whose gradients take several times as long as those of JAX here, make fewer steps and
+  run up to {MOST_ROWS_FOR_PYMC:,} rows. All are as `pip` installs them; PyTensor has then no BLAS to link to, and says that
+  conda would provide one.
 - The published algorithm, HMCECS and PyMC's own sampler run once on each problem, and everyone once on ten million
   rows: they take long, and no goal of time hangs on them.
 - Mean-field ADVI is NumPyro's AutoNormal. It is not corrected, nor is Pathfinder.
@@ -73,7 +74,7 @@ CONTESTANTS_NOTE = f"""## Who runs what
   that its covariance gives. They are no draws of the posterior.
 - HMCECS runs up to {MOST_ROWS_FOR_SUBSAMPLING:,} rows: with a Taylor proxy it keeps derivatives of every row, and was
   killed for its memory at a million.
-- The size "auto" of `cm.fit` is not run: with 40 to 55 parameters it came to the very size, draws and KL of the default.
+- The size "auto" of `cm.fit` is not run: with 40 to 55 parameters it came to the size, draws and KL of the default.
 - Stan is not run: cmdstanpy needs CmdStan, which is not on PyPI, and the one package there that brings a compiler of
   Stan programs, httpstan, compiles each model with a C++ compiler when it runs and serves it over HTTP.
 """

@@ -57,7 +57,8 @@ def _nutpie(name: str, data: Data, effort: Effort, seed: int, backend: str) -> O
     import nutpie  # noqa: PLC0415 - an optional extra
 
     size = len(data["y"])
-    tune, draws = effort.nuts_steps(size, dimension(name, data))
+    steps = effort.nuts_steps if backend == "jax" else effort.pymc_steps
+    tune, draws = steps(size, dimension(name, data))
     with timed() as compiling:
         compiled = nutpie.compile_pymc_model(PYMC_MODELS[name](data), backend=backend)
     with timed() as whole:
