@@ -65,8 +65,8 @@ CONTESTANTS_NOTE = f"""## Who runs what
   diagonal, their default. Above {MANY_ROWS:,} rows NUTS is given the mode, the covariance and a step size for nothing.
 - The samplers of BlackJAX, nutpie and PyMC, ADVI and statsmodels run on {", ".join(OTHER_LIBRARIES)}. PyMC's own
   sampler and nutpie with Numba, whose gradients take several times as long as those of JAX here, make fewer steps and
-  run up to {MOST_ROWS_FOR_PYMC:,} rows. All are as `pip` installs them; PyTensor has then no BLAS to link to, and says that
-  conda would provide one.
+  run up to {MOST_ROWS_FOR_PYMC:,} rows. All are as `pip` installs them; PyTensor has then no BLAS to link to, and
+  says that conda would provide one.
 - The published algorithm, HMCECS and PyMC's own sampler run once on each problem, and everyone once on ten million
   rows: they take long, and no goal of time hangs on them.
 - Mean-field ADVI is NumPyro's AutoNormal. It is not corrected, nor is Pathfinder.
