@@ -5,26 +5,15 @@ A contestant gets the data in memory and returns draws with an account of its ti
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from coreset_mcmc.fitting.fit import fit
-from coreset_mcmc.methods.full_data import Laplace
-from coreset_mcmc.models.sparse import least_squares_start
-from coreset_mcmc.results.fit import Fit
-from coreset_mcmc_benchmarks.draws import draws_of
-from coreset_mcmc_benchmarks.paper.budget import Budget
-from coreset_mcmc_benchmarks.paper.cases import CASE_OF
-from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS as PUBLISHED
-from coreset_mcmc_benchmarks.speed.effort import Effort
-from coreset_mcmc_benchmarks.speed.full_data import run_hmcecs, run_nuts, run_pathfinder
-from coreset_mcmc_benchmarks.speed.outcome import Outcome
-from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, Data, Problem
+from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, Problem
 
-CORESET_SIZE = 500
-NUM_CHAINS = 4
+MOST_ROWS_FOR_SUBSAMPLING, MOST_ROWS_FOR_PYMC = 500_000, 100_000
+OTHER_LIBRARIES = ("poisson", "linear", "logistic", "flights")
+"""Problems on which samplers of further libraries are worth their time."""
 
 
 class Job(NamedTuple):
@@ -46,96 +35,96 @@ class Contestant:
 
     Args:
         title: for tables.
-        run: from the problem, its data, the effort and a seed to draws.
+        run: from the kind of the model, data, effort and a seed to draws, as ``module:function`` of this package.
         libraries: what a person would import; the clock runs while they load.
         suits: whether it can, and is worth to, run on the problem.
+        most_repeats: seeds at most, where a run is long and its time no close call.
+        num_devices: that JAX is told of, one for each chain.
+        has_workers: whether it starts processes, whose memory counts, too.
     """
 
     title: str
-    run: Callable[[Problem, Data, Effort, int], Outcome]
+    run: str
     libraries: tuple[str, ...]
-    suits: Callable[[Problem], bool]
+    suits: Callable[[str], bool]
+    most_repeats: int | None = None
+    num_devices: int = 1
+    has_workers: bool = False
 
 
-def _start(problem: Problem, data: Data) -> dict[str, Any]:
-    """The prior of the sparse regression is no start."""
-    return {"initvals": least_squares_start(data)} if problem.case == "sparse" else {}
+def _everywhere(name: str) -> bool:
+    del name
+    return True
 
 
-def _ours(problem: Problem, data: Data, effort: Effort, seed: int, coreset_size: Any = None) -> Outcome:
-    arguments = _start(problem, data)
-    size = {"coreset_size": coreset_size} if coreset_size else {}
-    return _fitted(problem, data, seed, draws=effort.kept // NUM_CHAINS, chains=NUM_CHAINS, **arguments, **size)
+def _published(name: str) -> bool:
+    return PROBLEMS[name].case is not None
 
 
-def _ours_auto(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome:
-    return _ours(problem, data, effort, seed, "auto")
+def _is_continuous(name: str) -> bool:
+    return PROBLEMS[name].has_peer
 
 
-def _laplace(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome:
-    draws = effort.weighted_draws(len(next(iter(data.values())))) // NUM_CHAINS
-    outcome = _fitted(problem, data, seed, method=Laplace(), chains=NUM_CHAINS, draws=draws, tune=0)
-    return outcome._replace(coreset_size=None)
+def _for_subsampling(name: str) -> bool:
+    """What Taylor proxies were made for, with few enough rows to hold their derivatives."""
+    problem: Problem = PROBLEMS[name]
+    return problem.kind == "logistic" and problem.rows <= MOST_ROWS_FOR_SUBSAMPLING and not problem.is_large
 
 
-def _published(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome:
-    """Coreset MCMC with gradients of all rows, at the settings the authors chose with the true posterior at hand."""
-    assert problem.case is not None
-    case = CASE_OF[problem.case](data)
-    plan = PUBLISHED["coreset-mcmc"].plan(
-        case, Budget(share=effort.share_of_paper, kept=effort.kept), CORESET_SIZE, seed
-    )
-    return _fitted(problem, data, seed, **plan.arguments)._replace(note=plan.label)
+def _for_others(name: str) -> bool:
+    return name in OTHER_LIBRARIES
 
 
-def _fitted(problem: Problem, data: Data, seed: int, **arguments: Any) -> Outcome:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        fitted: Fit = fit(problem.model(data), data, random_seed=seed, progressbar=False, **arguments)
-    draws = draws_of(fitted)
-    kept = next(iter(draws.values())).shape[1]
-    stages = (fitted.pilot, fitted.training, fitted.sampling, fitted.check)
-    return Outcome(
-        draws=draws,
-        training_seconds=fitted.pilot.seconds + fitted.training.seconds,
-        training_compile_seconds=fitted.pilot.compile_seconds + fitted.training.compile_seconds,
-        sampling_seconds=fitted.sampling.seconds * kept / max(fitted.sampling.num_steps, 1),
-        evaluations=sum(stage.num_evaluations for stage in stages),
-        coreset_size=fitted.coreset.size if fitted.has_coreset else None,
-        kl_estimate=fitted.kl_estimate,
-        warnings="; ".join(str(warning.message) for warning in caught),
-    )
-
-
-def _is_continuous(problem: Problem) -> bool:
-    return problem.peer is not None
-
-
-def _is_logistic(problem: Problem) -> bool:
-    """What subsampling with Taylor proxies was made for, with few enough rows to hold their derivatives."""
-    return problem.peer == "logistic" and problem.rows <= 1_000_000 and not problem.is_large
+def _for_pymc(name: str) -> bool:
+    return _for_others(name) and PROBLEMS[name].rows <= MOST_ROWS_FOR_PYMC
 
 
 CONTESTANTS: dict[str, Contestant] = {
-    "ours": Contestant("cm.fit", _ours, ("coreset_mcmc",), lambda problem: True),
-    "ours-auto": Contestant('cm.fit, size "auto"', _ours_auto, ("coreset_mcmc",), lambda problem: problem.is_large),
+    "ours": Contestant("cm.fit", "ours:run_ours", ("coreset_mcmc",), _everywhere),
     "published": Contestant(
-        "Coreset MCMC as published", _published, ("coreset_mcmc",), lambda problem: problem.case is not None
+        "Coreset MCMC as published", "published:run_published", ("coreset_mcmc",), _published, most_repeats=1
     ),
-    "nuts": Contestant("NumPyro NUTS", run_nuts, ("jax", "numpyro"), _is_continuous),
-    "hmcecs": Contestant("NumPyro HMCECS", run_hmcecs, ("jax", "numpyro"), _is_logistic),
-    "laplace": Contestant("Laplace + PSIS", _laplace, ("coreset_mcmc",), _is_continuous),
-    "pathfinder": Contestant("Pathfinder", run_pathfinder, ("jax", "blackjax"), _is_continuous),
-}
+    "nuts": Contestant(
+        "NumPyro NUTS", "numpyro_peers:run_nuts", ("jax", "numpyro"), _is_continuous, num_devices=2
+    ),
+    "blackjax": Contestant(
+        "BlackJAX NUTS", "blackjax_peers:run_blackjax_nuts", ("jax", "blackjax"), _for_others, num_devices=2
+    ),
+    "nutpie": Contestant("nutpie, Numba", "pymc_peers:run_nutpie_numba", ("pymc", "nutpie"), _for_pymc),
+    "nutpie-jax": Contestant(
+        "nutpie, JAX", "pymc_peers:run_nutpie_jax", ("jax", "pymc", "nutpie"), _for_others
+    ),
+    "pymc": Contestant(
+        "PyMC NUTS", "pymc_peers:run_pymc", ("pymc",), _for_pymc, most_repeats=1, has_workers=True
+    ),
+    "hmcecs": Contestant(
+        "NumPyro HMCECS", "numpyro_peers:run_hmcecs", ("jax", "numpyro"), _for_subsampling, most_repeats=1,
+        num_devices=2,
+    ),
+    "laplace": Contestant("Laplace + PSIS", "ours:run_laplace", ("coreset_mcmc",), _is_continuous),
+    "pathfinder": Contestant("Pathfinder", "blackjax_peers:run_pathfinder", ("jax", "blackjax"), _is_continuous),
+    "advi": Contestant("Mean-field ADVI", "numpyro_peers:run_advi", ("jax", "numpyro"), _for_others),
+    "statsmodels": Contestant(
+        "statsmodels GLM", "point_estimate:run_statsmodels", ("statsmodels.api",), _for_others
+    ),
+}  # fmt: skip
+QUICK_OTHERS = ("simulated-1e5",)
+"""Where further libraries run on few rows."""
 
 
-def all_jobs(problems: Sequence[str], contestants: Sequence[str], repeats: int) -> list[Job]:
-    """One seed of everything before the next seed of anything."""
+def all_jobs(problems: Sequence[str], contestants: Sequence[str], repeats: int, is_quick: bool = False) -> list[Job]:
+    """Problem by problem, one seed of everyone before the next seed of anyone."""
     return [
         Job(problem, name, seed)
-        for seed in range(1, repeats + 1)
         for problem in PROBLEMS
         if problem in problems
-        for name in CONTESTANTS
-        if name in contestants and CONTESTANTS[name].suits(PROBLEMS[problem])
+        for seed in range(1, repeats + 1)
+        for name, contestant in CONTESTANTS.items()
+        if name in contestants and _runs(name, problem, is_quick)
+        if seed <= min(contestant.most_repeats or repeats, PROBLEMS[problem].most_repeats or repeats)
     ]
+
+
+def _runs(name: str, problem: str, is_quick: bool) -> bool:
+    suits = CONTESTANTS[name].suits
+    return suits(problem) or (is_quick and suits in (_for_others, _for_pymc) and problem in QUICK_OTHERS)

@@ -34,8 +34,9 @@ from coreset_mcmc_benchmarks.paper.references import (
     stored_or_made,
 )
 from coreset_mcmc_benchmarks.speed.effort import Effort
-from coreset_mcmc_benchmarks.speed.full_data import run_nuts
-from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, Data, Problem
+from coreset_mcmc_benchmarks.speed.numpyro_peers import run_nuts
+from coreset_mcmc_benchmarks.speed.problems import PROBLEMS, Problem
+from coreset_mcmc_benchmarks.speed.sizes import Data
 
 SEED = 99
 NUM_DRAWS = 4_000
@@ -87,8 +88,8 @@ def _weighted_draws(problem: Problem, data: Data, num_draws: int) -> tuple[Draws
 
 
 def _nuts_draws(problem: Problem, data: Data, num_draws: int) -> tuple[Draws, dict[str, Any]]:
-    effort = Effort(nuts=((10**12, 500, num_draws // 2),))
-    draws = run_nuts(problem, data, effort, SEED).draws
+    effort = Effort(nuts=((1e15, 500, num_draws // 2),))
+    draws = run_nuts(problem.kind, data, effort, SEED).draws
     r_hat = float(np.max(array_stats.rhat(continuous(problem.fold(draws)), chain_axis=0, draw_axis=1)))
     if r_hat > MAX_R_HAT:
         raise RunError(f"The reference has R-hat {r_hat:.3f}, above {MAX_R_HAT}: ask for more draws.")

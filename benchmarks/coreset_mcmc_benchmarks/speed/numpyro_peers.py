@@ -1,4 +1,4 @@
-"""Samplers of other libraries: NumPyro's NUTS and HMCECS, BlackJAX's Pathfinder."""
+"""Contestants of NumPyro: NUTS, HMCECS and mean-field variational inference; none loads anything of our package."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from coreset_mcmc.core.errors import RunError
-from coreset_mcmc.core.precision import double_precision
-from coreset_mcmc.core.status import Status
-from coreset_mcmc.data import to_array_data
-from coreset_mcmc.data.selection import Uniform
-from coreset_mcmc.interop.installed import require_library
-from coreset_mcmc.posterior.full import full_log_density
-from coreset_mcmc.posterior.newton import LaplaceApproximation, NewtonSearch, approximation_at, find_mode
-from coreset_mcmc.posterior.problem import make_problem, starting_positions
-from coreset_mcmc_benchmarks.ready import ready
 from coreset_mcmc_benchmarks.speed.clock import timed
 from coreset_mcmc_benchmarks.speed.effort import MANY_ROWS, Effort
 from coreset_mcmc_benchmarks.speed.outcome import Outcome
-from coreset_mcmc_benchmarks.speed.problems import Data, Problem
+from coreset_mcmc_benchmarks.speed.peers import PEERS
+from coreset_mcmc_benchmarks.speed.sizes import Data, dimension
 
 NUM_CHAINS = 2
 NUM_BLOCKS = 100
@@ -30,37 +20,30 @@ NUM_BLOCKS = 100
 SUBSAMPLE_SHARE, MIN_SUBSAMPLE = 0.01, 1_000
 GAUSSIAN_STEP = 1.2
 """Times d^-1/4: a step size that a standard normal target accepts nine times in ten."""
-NUM_ELBO_DRAWS = 20
-"""Draws by which Pathfinder judges each of its approximations; its default of 200 would take longer than the search."""
+LEARNING_RATE = 0.01
 
 
-def _model(problem: Problem) -> Any:
-    require_library("numpyro", "numpyro")
-    from coreset_mcmc_benchmarks.speed.peers import PEERS  # noqa: PLC0415 - needs the extra
-
-    assert problem.peer is not None
-    return PEERS[problem.peer]
-
-
-@double_precision
-def run_nuts(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome:
+def run_nuts(name: str, data: Data, effort: Effort, seed: int) -> Outcome:
     """Dense mass matrix, two chains at the same time, one for each core.
 
     With very many rows a chain would spend hours on finding the posterior. It is then given the mode and the covariance
     of the Laplace approximation and a step size that suits a Gaussian, so it has nothing to tune, and its short run is
     scaled up.
     """
-    model = _model(problem)
+    from numpyro import enable_x64  # noqa: PLC0415
     from numpyro.infer import MCMC, NUTS  # noqa: PLC0415
 
-    size = len(next(iter(data.values())))
-    tune, draws = effort.nuts_steps(size)
+    enable_x64()
+    model, size = PEERS[name], len(next(iter(data.values())))
+    tune, draws = effort.nuts_steps(size, dimension(name, data))
     is_helped = size > MANY_ROWS
     options: dict[str, Any] = {"dense_mass": True}
     starts, note = None, f"{tune} steps of tuning"
     with timed() as free:
         if is_helped:
-            gaussian, unravel = laplace_approximation(problem, data)
+            from coreset_mcmc_benchmarks.speed.help import laplace_approximation  # noqa: PLC0415 - not on the clock
+
+            gaussian, unravel = laplace_approximation(name, data)
             noise = np.random.default_rng(seed).normal(size=(NUM_CHAINS, gaussian.mean.size))
             starts = jax.vmap(unravel)(gaussian.draws(jnp.asarray(noise)))
             options |= {
@@ -100,15 +83,15 @@ def run_nuts(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome
     )
 
 
-@double_precision
-def run_hmcecs(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome:
+def run_hmcecs(name: str, data: Data, effort: Effort, seed: int) -> Outcome:
     """Energy-conserving subsampling around a mode that an optimiser finds on all rows; one percent of the rows."""
-    model = _model(problem)
+    from numpyro import enable_x64  # noqa: PLC0415
     from numpyro.infer import HMCECS, MCMC, NUTS, SVI, Trace_ELBO  # noqa: PLC0415
     from numpyro.infer.autoguide import AutoDelta  # noqa: PLC0415
     from numpyro.optim import Minimize  # noqa: PLC0415
 
-    size = len(next(iter(data.values())))
+    enable_x64()
+    model, size = PEERS[name], len(next(iter(data.values())))
     subsample = min(max(int(SUBSAMPLE_SHARE * size), MIN_SUBSAMPLE), size // 2)
     tune, draws = effort.subsampled
     arrays = {name: jnp.asarray(values) for name, values in data.items()}
@@ -138,46 +121,31 @@ def run_hmcecs(problem: Problem, data: Data, effort: Effort, seed: int) -> Outco
     )
 
 
-@double_precision
-def run_pathfinder(problem: Problem, data: Data, effort: Effort, seed: int) -> Outcome:
-    """The best Gaussian along a path of L-BFGS (Zhang et al. 2022); its draws are independent and not weighted."""
-    from blackjax.vi import pathfinder  # noqa: PLC0415 - BlackJAX takes a second to import
+def run_advi(name: str, data: Data, effort: Effort, seed: int) -> Outcome:
+    """Mean-field Gaussian by stochastic gradients of the ELBO, one draw a step, on all rows; not corrected."""
+    from numpyro import enable_x64  # noqa: PLC0415
+    from numpyro.infer import SVI, Trace_ELBO  # noqa: PLC0415
+    from numpyro.infer.autoguide import AutoNormal  # noqa: PLC0415
+    from numpyro.optim import Adam  # noqa: PLC0415
 
-    model, rows = problem.model(data), to_array_data(data)
-    start = jax.tree.map(lambda leaf: leaf[0], starting_positions(model, jax.random.key(seed), 1))
-
-    @jax.jit
-    def search(key: Any, rows: Any, start: Any) -> Any:
-        return pathfinder.approximate(
-            key, lambda at: full_log_density(model, rows, at), start, num_samples=NUM_ELBO_DRAWS
-        )
-
+    enable_x64()
+    model, size = PEERS[name], len(next(iter(data.values())))
+    arrays = {column: jnp.asarray(values) for column, values in data.items()}
     search_key, draw_key = jax.random.split(jax.random.key(seed))
-    with timed() as searching:
-        state, info = ready(search(search_key, rows, start))
+    guide = AutoNormal(model)
+    with timed() as search:
+        found = SVI(model, guide, Adam(LEARNING_RATE), Trace_ELBO()).run(
+            search_key, effort.variational_steps, arrays, progress_bar=False
+        )
+        jax.block_until_ready(found.params)
     with timed() as sampling:
-        drawn, _ = pathfinder.sample(draw_key, state, effort.kept)
+        drawn = guide.sample_posterior(draw_key, found.params, arrays, sample_shape=(effort.kept,))
         draws = {name: np.asarray(values)[None] for name, values in drawn.items()}
-    iterations = int(jnp.sum(jnp.isfinite(info.path.elbo)))
     return Outcome(
         draws=draws,
-        training_seconds=searching.running_seconds,
-        training_compile_seconds=searching.compile_seconds,
+        training_seconds=search.running_seconds,
+        training_compile_seconds=search.compile_seconds,
         sampling_seconds=sampling.running_seconds,
-        evaluations=float(iterations) * (NUM_ELBO_DRAWS + 1) * rows.size,
-        note="a Gaussian, not corrected",
+        evaluations=float(effort.variational_steps) * size,
+        note=f"an approximation, not corrected: NumPyro's AutoNormal, {effort.variational_steps} steps of Adam",
     )
-
-
-@double_precision
-def laplace_approximation(problem: Problem, data: Data) -> tuple[LaplaceApproximation, Any]:
-    """The Gaussian at the mode of all rows, and how to unflatten its draws."""
-    model, rows = problem.model(data), to_array_data(data)
-    starts = starting_positions(model, jax.random.key(0), 1)
-    selected = Uniform().select(np.random.default_rng(0), data, rows.size, 1)
-    state, info = jax.jit(lambda problem: find_mode(problem, NewtonSearch()))(
-        make_problem(model, rows, selected, starts)
-    )
-    if int(info.status) != Status.OK.value:
-        raise RunError(f"laplace: {Status(int(info.status)).message}")
-    return approximation_at(state), ravel_pytree(jax.tree.map(lambda leaf: leaf[0], starts))[1]
