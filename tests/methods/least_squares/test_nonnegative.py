@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, nnls
 
+from coreset_mcmc.methods.least_squares import nonnegative
 from coreset_mcmc.methods.least_squares.nonnegative import Limits, NormalEquations, nonnegative_ridge
 
 
@@ -87,8 +88,42 @@ def test_a_large_ridge_stays_at_the_anchor(rng):
 
 
 @pytest.mark.full
-def test_where_exchanges_go_round_the_ridge_grows(rng):
-    """More columns than equations and next to no ridge: the answer is the minimiser for the ridge that it names."""
+def test_where_exchanges_go_round_a_path_through_the_inside_leads_on(rng, monkeypatch):
+    """More columns than equations and next to no ridge: the answer is still the minimiser."""
+    entered, inside = [], nonnegative.solve_from_inside
+    monkeypatch.setattr(nonnegative, "solve_from_inside", lambda *arguments: entered.append(True) or inside(*arguments))
+    for _ in range(10):
+        matrix, response = low_rank_problem(rng, num_rows=150, num_columns=300, rank=60)
+        anchor = rng.exponential(size=300)
+        solution = whole_solution(matrix, response, anchor, 1e-9)
+        expected = by_scipy(matrix, response, anchor, float(solution.ridge))
+        np.testing.assert_allclose(solution.weights, expected, atol=1e-3 * expected.max())
+        assert solution.ridge == 1e-9
+    assert entered, "otherwise nothing was tested"
+
+
+@pytest.mark.parametrize("num_limits", [0, 5])
+def test_from_inside_alone(rng, num_limits):
+    """Coordinates and limits end on the sides that exchanges find."""
+    matrix, response = low_rank_problem(rng)
+    equations = NormalEquations.of(matrix, response)
+    limits = Limits(rng.exponential(size=(num_limits, 40)), 10.0)
+    expected = nonnegative_ridge(equations, np.ones(40), 1e-3, limits).weights * equations.scale
+    curvature = equations.gram + 1e-3 * np.eye(40)
+    pull = equations.target + 1e-3 * equations.scale
+    found = nonnegative.solve_from_inside(curvature, pull, limits.coefficients / equations.scale, 10.0, np.ones(40))
+    np.testing.assert_allclose(found.x, expected, atol=1e-4 * expected.max())
+    assert not num_limits or np.any(limits.coefficients / equations.scale @ expected > 1.0)
+
+
+@pytest.mark.full
+def test_a_ridge_that_grows_is_named(rng, monkeypatch):
+    """Where not even that leads on: the minimiser for the ridge that the answer names."""
+    monkeypatch.setattr(
+        nonnegative,
+        "_sides_from_inside",
+        lambda quadratic, near, ridge: (near > 0, np.zeros(len(quadratic.limits), bool)),
+    )
     grew = 0
     for _ in range(10):
         matrix, response = low_rank_problem(rng, num_rows=150, num_columns=300, rank=60)
