@@ -53,6 +53,13 @@ class Inside(NamedTuple):
         return min(shares)
 
 
+class Ends(NamedTuple):
+    """Where the path has led, and whether that is its end."""
+
+    point: Inside
+    has_arrived: bool
+
+
 class _Newton(NamedTuple):
     """Newton's steps from one point, which share a factorisation."""
 
@@ -90,7 +97,7 @@ class _Newton(NamedTuple):
 
 def solve_from_inside(
     curvature: np.ndarray, pull: np.ndarray, limits: np.ndarray, stiffness: float, near: np.ndarray
-) -> Inside:
+) -> Ends:
     """H (n, n), q (n,), C (k, n), and a point whose size is about right."""
     size, strength = float(np.abs(near).max(initial=0.0)) or 1.0, float(np.abs(pull).max(initial=0.0)) or 1.0
     softness = 1.0 / stiffness if len(limits) else 0.0
@@ -99,7 +106,7 @@ def solve_from_inside(
     for _ in range(MOST_STEPS):
         newton = _Newton.at(here, curvature, pull, limits, softness)
         if here.gap <= TOLERANCE * size * strength and np.abs(newton.slope).max() <= TOLERANCE * strength:
-            break
+            return Ends(here, True)
         straight = newton.step(-here.x * here.z, -here.t * here.y)
         ahead = here.moved(straight, here.room(straight))
         target = here.gap * (ahead.gap / here.gap) ** 3
@@ -107,4 +114,4 @@ def solve_from_inside(
             target - here.x * here.z - straight.x * straight.z, target - here.t * here.y - straight.t * straight.y
         )
         here = here.moved(bent, min(1.0, NEARLY_ALL * here.room(bent)))
-    return here
+    return Ends(here, False)

@@ -8,9 +8,9 @@ coordinates into those that are free and those at zero, and the limits into thos
 kept; each round solves for the free ones and exchanges all that are on the wrong side (Judice and Pires 1994; Kim and
 Park 2011). With columns that nearly depend on each other and a ridge close to rounding such exchanges can go round in
 circles. The textbook way out, one coordinate at a time, then takes hundreds of factorisations; here a path through the
-inside leads to the right sides in some twenty (:mod:`coreset_mcmc.methods.least_squares.interior`). If exchanges go
-round even from there the ridge grows tenfold, which is a shorter step of the iteration that asked, and the answer says
-so. SciPy's ``nnls`` frees one coordinate at a time: with M = 2 000 and J = 800 it takes eight times as long.
+inside leads to the right sides in some twenty (:mod:`coreset_mcmc.methods.least_squares.interior`). If that fails,
+too, the ridge grows tenfold, which is a shorter step of the iteration that asked, and the answer says so. SciPy's
+``nnls`` frees one coordinate at a time: with M = 2 000 and J = 800 it takes eight times as long.
 """
 
 from __future__ import annotations
@@ -147,21 +147,25 @@ def _pivot(quadratic: _Quadratic, near: np.ndarray, ridge: float, max_iterations
     """Exchange until nothing is on the wrong side, from where the anchor or an inner path leads, or with more ridge."""
     found = _exchanged(quadratic, near > 0, quadratic.limits @ near > 1.0, ridge, max_iterations)
     if not found.has_settled:
-        found = _exchanged(quadratic, *_sides_from_inside(quadratic, near, ridge), ridge, max_iterations)
+        found = _from_inside(quadratic, near, ridge, max_iterations)
     while not found.has_settled and ridge < MOST_RIDGE:
         ridge *= 10.0
         found = _exchanged(quadratic, found.is_free, found.is_exceeded, ridge, max_iterations)
     return found.point, ridge
 
 
-def _sides_from_inside(quadratic: _Quadratic, near: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-    """Which coordinates are free and which limits exceeded, where a path through the inside ends."""
+def _from_inside(quadratic: _Quadratic, near: np.ndarray, ridge: float, max_iterations: int) -> _Pivoted:
+    """Where a path through the inside ends, to the last digit if exchanges settle there."""
     curvature = quadratic.gram.copy()
     curvature[np.diag_indices(len(curvature))] += ridge
     pull = quadratic.target + ridge * quadratic.start
     ends = solve_from_inside(curvature, pull, quadratic.limits, quadratic.stiffness, near)
-    is_free = ends.x * ends.z.max(initial=0.0) > ends.z * ends.x.max(initial=0.0)
-    return is_free, ends.y * ends.t.max(initial=0.0) > ends.t * ends.y.max(initial=0.0)
+    is_free = ends.point.x * ends.point.z.max(initial=0.0) > ends.point.z * ends.point.x.max(initial=0.0)
+    is_exceeded = ends.point.y > quadratic.stiffness * ends.point.t
+    found = _exchanged(quadratic, is_free, is_exceeded, ridge, max_iterations)
+    if found.has_settled or not ends.has_arrived:
+        return found
+    return _Pivoted(np.where(is_free, ends.point.x, 0.0), is_free, is_exceeded, True)
 
 
 def _exchanged(
