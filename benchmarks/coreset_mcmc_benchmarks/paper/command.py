@@ -16,6 +16,7 @@ from coreset_mcmc_benchmarks.options import check_names
 from coreset_mcmc_benchmarks.paper.beside_authors import write_beside_authors
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.figures import draw_figures
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
 from coreset_mcmc_benchmarks.paper.measure import Setup
@@ -43,7 +44,7 @@ class Request:
 def reproduce(console: Console, request: Request) -> list[Path]:
     """Run the jobs that have no row yet, append their rows and draw every figure that has data."""
     check_names("--experiment", request.experiments, EXPERIMENTS)
-    check_names("--method", request.methods, list(CONTESTANTS))
+    check_names("--method", request.methods, list(METHODS))
     for size in request.coreset_sizes:
         require_count("--coreset-sizes", size, at_least=2, fix="The paper has 10, 20, 50, 100, 200 and 500.")
     if not request.figures_only:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from coreset_mcmc_benchmarks.paper.budget import Budget
 from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.gaussian import FEW_VARIANTS, VARIANTS
-from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS, MINIBATCH_RATIO, NUM_UPDATES
+from coreset_mcmc_benchmarks.paper.settings import MINIBATCH_RATIO, NUM_UPDATES
 
 EXPERIMENTS = ("gaussian", *CASES)
 
@@ -52,7 +53,7 @@ def all_jobs(
     for seed in range(1, repeats + 1):
         for experiment in (name for name in CASES if name in experiments):
             for method in methods:
-                contestant = CONTESTANTS[method]
+                contestant = METHODS[method]
                 if contestant.needs_gradient and experiment == "sparse":
                     continue
                 sizes = coreset_sizes if contestant.has_coreset else (None,)
