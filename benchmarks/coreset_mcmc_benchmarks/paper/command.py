@@ -18,6 +18,7 @@ from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.cases import CASES
 from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.figures import draw_figures
+from coreset_mcmc_benchmarks.paper.findings import write_findings
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
 from coreset_mcmc_benchmarks.paper.measure import Setup
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
@@ -49,7 +50,8 @@ def reproduce(console: Console, request: Request) -> list[Path]:
         require_count("--coreset-sizes", size, at_least=2, fix="The paper has 10, 20, 50, 100, 200 and 500.")
     if not request.figures_only:
         _run_missing(console, request)
-    paths = [*draw_figures(request.out), write_summary(request.out), write_beside_authors(request.out)]
+    pages = (write_findings, write_beside_authors, write_summary)
+    paths = [*draw_figures(request.out), *(write(request.out) for write in pages)]
     for path in paths:
         console.print(f"[bold]{escape(str(path))}[/bold]")
     return paths
