@@ -107,8 +107,7 @@ def _put_back(runs: pd.DataFrame) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for (method, experiment, size), authors in MEDIAN_KL.items():
-        if method in PUT_BACK:
-            words, name = PUT_BACK[method]
+        for words, name in PUT_BACK.get(method, ()):
             changed = values_of(runs, name, experiment, size)
             if len(changed):
                 lines.append(

@@ -4,6 +4,7 @@ None of these is a contestant. They stand in the table of runs beside the others
 
 - QNC: the direction is 1 000 times too long, since the gradient is a sum over the draws and the matrix a mean. A step
   of 1 along it is one of 1 000 along ours; a search that fails takes its last step untested.
+- QNC: after each iteration the chain goes back to where that began, and takes one step from there.
 - Confidence: the test ends when the next look would be at all rows, so the decision is forced with rows still unseen.
 - SGLD and SGHMC: sampling begins where the search for the mode began, instead of where it ended.
 """
@@ -19,10 +20,11 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from coreset_mcmc.core.types import Key, pytree
-from coreset_mcmc.kernels.base import Kernel
+from coreset_mcmc.kernels.base import Kernel, restart_chains
 from coreset_mcmc.methods import QuasiNewton
 from coreset_mcmc.methods.contract import Trained
-from coreset_mcmc.methods.other_coresets.quasi_newton import QuasiNewtonState, _line_search
+from coreset_mcmc.methods.draws import collect_draws
+from coreset_mcmc.methods.other_coresets.quasi_newton import QuasiNewtonInfo, QuasiNewtonState, _line_search
 from coreset_mcmc.methods.subsampling import SGHMC, SGLD, ConfidenceMH
 from coreset_mcmc.methods.subsampling.confidence import EmpiricalBernstein
 from coreset_mcmc.methods.subsampling.control_variates import fresh_estimate
@@ -47,6 +49,25 @@ class LongDirection(QuasiNewton):
         found, _ = _line_search(line, jnp.full((), TOO_LONG, state.weights.dtype), self.max_trials)
         applied = jnp.where(state.iteration < self.num_line_searches, found, state.step_size)
         return applied, applied
+
+
+@pytree
+@dataclass(frozen=True)
+class GoingBack(QuasiNewton):
+    """Draws of the next iteration begin a single step after where those of this one began."""
+
+    def step(self, key: Key, state: QuasiNewtonState, problem: Problem) -> tuple[QuasiNewtonState, QuasiNewtonInfo]:
+        made, info = QuasiNewton.step(self, key, state, problem)
+        target = problem.target(made.weights)
+        began = restart_chains(self.moving_kernel, state.chains, target)
+        moved = collect_draws(self.moving_kernel, jax.random.fold_in(key, 1), began, target, 1, 0)
+        return made._replace(chains=moved.chains), info
+
+
+@pytree
+@dataclass(frozen=True)
+class LongAndBack(GoingBack, LongDirection):
+    """Both."""
 
 
 @pytree
@@ -125,6 +146,8 @@ def _changed(title: str, contestant: str, changed: type) -> Contestant:
 
 DIAGNOSTICS: dict[str, Contestant] = {
     "quasi-newton-long": _changed("QNC, direction 1 000 times too long", "quasi-newton", LongDirection),
+    "quasi-newton-back": _changed("QNC, chain put back", "quasi-newton", GoingBack),
+    "quasi-newton-both": _changed("QNC, chain put back and direction too long", "quasi-newton", LongAndBack),
     "confidence-mh-forced": _changed("Confidence, decisions forced", "confidence-mh", ForcedConfidence),
     "sgld-cv-start": _changed("SGLD-CV, from the start", "sgld-cv", LangevinFromStart),
     "sghmc-cv-start": _changed("SGHMC-CV, from the start", "sghmc-cv", FrictionFromStart),

@@ -71,11 +71,14 @@ class Finding(NamedTuple):
 
 
 def put_back(tables: Tables, method: str, names: Sequence[str], size: int | None) -> str:
-    """What the published property gives, beside the authors' number; empty if it was not run."""
-    words, other = PUT_BACK[method]
+    """What published properties give, beside the authors' number; empty if none was run."""
     told = []
-    for name in names:
-        found = tables.median(other, name, size)
-        if not np.isnan(found):
-            told.append(f"{name} {number(found)} (the authors: {MEDIAN_KL[method, name, size].median:.3g})")
-    return f"with {words}: {', '.join(told)}" if told else ""
+    for words, other in PUT_BACK[method]:
+        found = {name: tables.median(other, name, size) for name in names}
+        listed = [
+            f"{name} {number(value)} (the authors: {MEDIAN_KL[method, name, size].median:.3g})"
+            for name, value in found.items()
+            if not np.isnan(value)
+        ]
+        told += [f"{words}: {', '.join(listed)}"] * bool(listed)
+    return f"put back, {'; '.join(told)}" if told else ""

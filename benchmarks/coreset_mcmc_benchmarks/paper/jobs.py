@@ -91,11 +91,11 @@ def _expected(job: Job, budget: Budget) -> float:
         "sparse-hamiltonian-flow": budget.steps(50_000) * (5e-4 + 800 * size * row_seconds),
         "sparse-hamiltonian-flow-best": budget.steps(50_000) * (5e-4 + (800 * size + 5 * rows) * row_seconds),
         "austerity-mh": 2 * budget.kept * rows * row_seconds / 20,
-        "austerity-mh-best": 2 * budget.kept * rows * row_seconds,
-        "confidence-mh": 2 * budget.kept * rows * row_seconds * 2,
-        "confidence-mh-best": 2 * budget.kept * rows * row_seconds * 2,
+        "austerity-mh-best": 10 * budget.kept * rows * row_seconds,
+        "confidence-mh": 10 * budget.kept * rows * row_seconds,
+        "confidence-mh-best": 10 * budget.kept * rows * row_seconds,
     }
-    langevin, friction = 2 * budget.kept * 1_000 * row_seconds, 60 * budget.kept * 1_000 * row_seconds
+    langevin, friction = 16 * budget.kept * 1_000 * row_seconds, 480 * budget.kept * 1_000 * row_seconds
     own |= dict.fromkeys(("sgld-cv", "sgld-cv-mode", "sgld-cv-best"), langevin)
     own |= dict.fromkeys(("sghmc-cv", "sghmc-cv-mode", "sghmc-cv-best"), friction)
     return compilation + own.get(job.method, 0.0) + sampling
