@@ -66,7 +66,7 @@ def _run_missing(console: Console, request: Request) -> None:
         request.methods or list(CONTESTANTS),
         request.coreset_sizes or budget.coreset_sizes,
         repeats,
-        has_all_curves=budget.has_all_curves,
+        is_complete=budget.is_complete,
     )
     table = runs_table(request.out)
     left = table.missing(jobs)

@@ -63,7 +63,7 @@ def of_experiments(runs: pd.DataFrame, experiments: Sequence[str]) -> pd.DataFra
 
 def is_hollow(method: str) -> bool:
     """Whether the row is not the published one."""
-    return bool(CONTESTANTS[method].best_of) or method.endswith("-mode")
+    return CONTESTANTS[method].is_extra
 
 
 def _finite(values: pd.Series) -> np.ndarray:
@@ -73,7 +73,7 @@ def _finite(values: pd.Series) -> np.ndarray:
 
 def published_curves(axes: Axes, runs: pd.DataFrame, metric: str) -> None:
     """One metric against the coreset size, for every coreset method but those at their best: eight lines at most."""
-    methods = [name for name, one in CONTESTANTS.items() if one.has_coreset and not one.best_of]
+    methods = [name for name, one in CONTESTANTS.items() if one.has_coreset and not one.is_extra]
     curves(axes, runs, metric, [name for name in methods if name != "uniform" or metric != "training_seconds"])
 
 
@@ -132,11 +132,12 @@ def authors_marks(axes: Axes, method: str, experiment: str) -> None:
             )
 
 
-def boxes(axes: Axes, runs: pd.DataFrame, metric: str) -> None:
-    """One metric for every method, coreset methods at one size; a method keeps its place in all panels."""
+def boxes(axes: Axes, runs: pd.DataFrame, metric: str, methods: Sequence[str]) -> None:
+    """One metric for these methods, coreset methods at one size; a method keeps its place in all panels."""
     size = _box_size(runs)
     experiments = list(dict.fromkeys(runs["experiment"]))
-    for place, (method, contestant) in enumerate(CONTESTANTS.items()):
+    for place, method in enumerate(methods):
+        contestant = CONTESTANTS[method]
         if _is_shaded(method):
             axes.axhspan(place - 0.5, place + 0.5, color="#f3f6f9", linewidth=0)
         if metric == "kl" and len(experiments) == 1:
@@ -149,9 +150,10 @@ def boxes(axes: Axes, runs: pd.DataFrame, metric: str) -> None:
         values = _finite(mine[mine["coreset_size"] == size][metric] if contestant.has_coreset else mine[metric])
         if len(values):
             _box(axes, place, method, values)
-    axes.set_yticks(range(len(CONTESTANTS)), [contestant.title for contestant in CONTESTANTS.values()])
-    axes.set_ylim(len(CONTESTANTS) - 0.5, -0.5)
+    axes.set_yticks(range(len(methods)), [CONTESTANTS[method].title for method in methods])
+    axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.set_xscale("log")
+    axes.minorticks_off()
     axes.grid(axis="x", color="#e6ebf0", linewidth=0.8)
     axes.set_axisbelow(True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,10 @@ def _boxes(
 ) -> Any:
     if runs.empty:
         return None
-    return panels_grid(pyplot, runs, panels, shape, boxes, has_curves=False, size=size)
+    is_continuous = set(runs["experiment"]) != {"sparse"}
+    methods = [name for name, one in CONTESTANTS.items() if is_continuous or not one.needs_gradient]
+    draw = partial(boxes, methods=methods)
+    return panels_grid(pyplot, runs, panels, shape, draw, has_curves=False, size=size)
 
 
 def _at_their_best(*metrics: str) -> Callable[[Any, Path, pd.DataFrame], Any]:
@@ -135,7 +139,8 @@ def _at_their_best(*metrics: str) -> Callable[[Any, Path, pd.DataFrame], Any]:
             len(rows), len(ALL_CASES), figsize=(14, 3.2 * len(rows)), layout="constrained", squeeze=False
         )
         for row, (method, metric) in zip(grid, rows, strict=True):
-            for axes, experiment in zip(row, ALL_CASES, strict=True):
+            for column, experiment in enumerate(ALL_CASES):
+                axes = row[column]
                 if CONTESTANTS[method].needs_gradient and experiment == "sparse":
                     axes.set_axis_off()
                     continue
@@ -145,6 +150,8 @@ def _at_their_best(*metrics: str) -> Callable[[Any, Path, pd.DataFrame], Any]:
                     authors_marks(axes, method, experiment)
                 axes.set_title(f"{experiment}: {CONTESTANTS[method].title}")
                 axes.set_xlabel("coreset size M")
+                if method != PAIRED[0]:
+                    axes.sharey(grid[metrics.index(metric), column])
             row[0].set_ylabel(METRICS[metric])
         common_legend(figure, grid)
         return figure

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
-from coreset_mcmc_benchmarks.paper.finding import Finding, Tables
+from coreset_mcmc_benchmarks.paper.finding import Finding, Judged, Tables
 from coreset_mcmc_benchmarks.paper.findings_gaussian import GAUSSIAN
 from coreset_mcmc_benchmarks.paper.findings_quality import QUALITY
 from coreset_mcmc_benchmarks.paper.findings_speed import SPEED
@@ -18,6 +19,8 @@ FINDINGS: tuple[Finding, ...] = (*QUALITY, *SPEED, *GAUSSIAN)
 def write_findings(folder: Path) -> Path:
     """Write the page beside the tables."""
     tables = Tables(read_runs(folder), read_curves(folder))
+    judged = [(finding, finding.judge(tables)) for finding in FINDINGS]
+    counts = Counter(one.agrees for _, one in judged)
     lines = [
         "# Findings of the paper",
         "",
@@ -27,17 +30,18 @@ def write_findings(folder: Path) -> Path:
         "rule in the fourth column; the last tells what was measured about the reason. Seconds are of a machine that",
         "had other work to do.",
         "",
+        f"{counts[True]} agree, {counts[False]} differ, of {counts[None]} not enough has been run.",
+        "",
         "| the paper says | measured here | | by the rule | reason |",
         "|---|---|---|---|---|",
     ]
-    lines += [_line(finding, tables) for finding in FINDINGS]
+    lines += [_line(finding, one, finding.reason(tables)) for finding, one in judged]
     path = folder / PAGE
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
-def _line(finding: Finding, tables: Tables) -> str:
-    judged = finding.judge(tables)
+def _line(finding: Finding, judged: Judged, reason: str) -> str:
     verdict = {True: "agrees", False: "**differs**", None: "not enough runs"}[judged.agrees]
-    reason = finding.reason(tables) or (OPEN if judged.agrees is False else "")
+    reason = reason or (OPEN if judged.agrees is False else "")
     return f"| {finding.claim} | {judged.numbers} | {verdict} | {finding.rule} | {reason} |"
