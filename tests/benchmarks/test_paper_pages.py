@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
 
+from coreset_mcmc.methods.subsampling.confidence import EmpiricalBernstein
+from coreset_mcmc.methods.subsampling.sequential import Evidence
+from coreset_mcmc_benchmarks.paper import measure as measuring
 from coreset_mcmc_benchmarks.paper.authors import MEDIAN_KL
 from coreset_mcmc_benchmarks.paper.beside_authors import write_beside_authors
+from coreset_mcmc_benchmarks.paper.budget import QUICK
 from coreset_mcmc_benchmarks.paper.cell import in_words, median_of
-from coreset_mcmc_benchmarks.paper.diagnostics import DIAGNOSTICS, METHODS
+from coreset_mcmc_benchmarks.paper.diagnostics import DIAGNOSTICS, METHODS, ForcedBernstein
 from coreset_mcmc_benchmarks.paper.finding import Tables
 from coreset_mcmc_benchmarks.paper.findings import FINDINGS, write_findings
+from coreset_mcmc_benchmarks.paper.jobs import Job
 from coreset_mcmc_benchmarks.paper.left import left_section, wanted_jobs
+from coreset_mcmc_benchmarks.paper.measure import Setup
 from coreset_mcmc_benchmarks.paper.reasons import PUT_BACK, difference
+from coreset_mcmc_benchmarks.paper.references import Reference
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.small_sizes import is_misled, small_sizes_section
 from coreset_mcmc_benchmarks.paper.table import CURVE_FIELDS, FIELDS, runs_table
@@ -135,3 +144,24 @@ def test_what_is_left_shrinks_with_what_was_run():
     assert sum(job.method == "least-squares" for job in jobs) == 4 * (3 * 10 + 3 * 3)
     rows = [line for line in left_section(table(("uniform", "linear", 10, 1.0, 1.0))) if line.startswith("| Unif")]
     assert rows[0].startswith("| Unif | 72 | 70 |")
+
+
+@pytest.mark.parametrize(("num_rows", "is_forced"), [(60, True), (40, False)])
+def test_forced_decisions_come_before_all_rows(num_rows, is_forced):
+    """With growth 2 and 100 rows the look after 60 would be at all of them. Nothing is clear from this evidence."""
+    evidence = Evidence(jnp.asarray(5), jnp.asarray(num_rows), jnp.asarray(0.0), jnp.asarray(1.0), jnp.asarray(1.0))
+    for test, expected in ((ForcedBernstein(0.05, 2.0), is_forced), (EmpiricalBernstein(0.05, 2.0), False)):
+        assert bool(test.is_enough(evidence, jnp.asarray(0.0), jnp.asarray(1.0), 100)) is expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [*DIAGNOSTICS, "quasi-newton-best"])
+def test_experiments_run(name, tmp_path, monkeypatch):
+    """On few rows, beside a reference out of the air."""
+    setup = Setup(dataclasses.replace(QUICK, kept=100, max_rows=300), None, tmp_path)
+    nothing = np.zeros((0, 0), int)
+    target = Reference("r", np.ones(12), np.eye(12), nothing, nothing, {})
+    monkeypatch.setattr(measuring, "reference_of", lambda *arguments: target)
+    made, _ = measuring.measure(Job("linear", name, 20 if METHODS[name].has_coreset else None, 1), setup)
+    assert "failure" not in made
+    assert np.isfinite(made["kl"])
