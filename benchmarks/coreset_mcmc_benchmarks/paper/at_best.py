@@ -161,12 +161,13 @@ def flow(case: Case, budget: Budget, coreset_size: int, seed: int) -> Plan:
 
 def quasi_newton(case: Case, budget: Budget, coreset_size: int, seed: int) -> Plan:
     """Each restart takes rows of its own; the one whose own estimate is smallest counts."""
-    is_poisson = case.name == "poisson"
+    published = budget.steps(100 if case.name == "poisson" else 50)
     method = PatientQuasiNewton(
         kernel=case.kernel,
         num_draws=max(round(budget.kept / 10), 20),
-        num_iterations=LONG_RUN * budget.steps(100 if is_poisson else 50),
-        num_line_searches=LONG_RUN * budget.steps(100 if is_poisson else 50),
+        num_iterations=LONG_RUN * published,
+        num_at_least=published,
+        num_line_searches=LONG_RUN * published,
         max_trials=50,
         discard=0.1,
     )

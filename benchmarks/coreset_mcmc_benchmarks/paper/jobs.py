@@ -95,7 +95,7 @@ def _expected(job: Job, budget: Budget) -> float:
         return compilation + updates * (passes[job.method] * row_seconds + move) + sampling
     own = {
         "least-squares": 2_000 * rows * row_seconds,
-        "quasi-newton-best": 12 * updates * 2 * rows * row_seconds,
+        "quasi-newton-best": 6 * updates * 2 * rows * row_seconds,
         "sparse-hamiltonian-flow": budget.steps(50_000) * (5e-4 + 800 * size * row_seconds),
         "sparse-hamiltonian-flow-best": budget.steps(50_000) * (5e-4 + (800 * size + 5 * rows) * row_seconds),
         "austerity-mh": 2 * budget.kept * rows * row_seconds / 20,

@@ -1,7 +1,8 @@
-"""QNC that ends when its own estimate no longer falls, and keeps the weights for which that was smallest.
+"""QNC that ends when its own estimate no longer falls.
 
-Each iteration estimates the KL of the weights it begins with. Once no estimate has been a tenth below the smallest for
-:data:`PATIENCE` iterations there is nothing to wait for.
+Each iteration estimates the KL of the weights it begins with, from draws that may not have caught up with them. So
+nothing ends before ``num_at_least`` iterations, and the smallest estimate is not taken for the best weights: it may be
+that of a chain that hardly moved.
 """
 
 from __future__ import annotations
@@ -20,17 +21,14 @@ from coreset_mcmc.methods.other_coresets.quasi_newton import QuasiNewtonInfo, Qu
 from coreset_mcmc.posterior.problem import Problem
 
 PATIENCE = 20
-"""Iterations."""
+"""Iterations without a fall after which there is nothing to wait for."""
 FALL = 0.9
 
 
 class PatientState(NamedTuple):
-    """Where the search is, and the best it has seen."""
+    """Where the search is, and when its estimate fell last."""
 
     now: QuasiNewtonState
-    weights: jax.Array
-    """Those of the smallest estimate."""
-    smallest: jax.Array
     last_fall: jax.Array
     """The estimate at the last clear fall, which the next one has to undercut."""
     fell_at: jax.Array
@@ -41,28 +39,21 @@ class PatientState(NamedTuple):
 @pytree
 @dataclass(frozen=True)
 class PatientQuasiNewton(QuasiNewton):
-    """As many iterations as help, up to ``num_iterations``."""
+    """As many iterations as help, from ``num_at_least`` to ``num_iterations``."""
+
+    num_at_least: int = 50
 
     def init(self, key: Key, problem: Problem) -> Any:
         now = QuasiNewton.init(self, key, problem)
-        endless = jnp.full((), jnp.inf, now.weights.dtype)
-        return PatientState(now, now.weights, endless, endless, now.iteration, now.done)
+        return PatientState(now, jnp.full((), jnp.inf, now.weights.dtype), now.iteration, now.done)
 
     def step(self, key: Key, state: Any, problem: Problem) -> tuple[Any, QuasiNewtonInfo]:
         now, info = QuasiNewton.step(self, key, state.now, problem)
-        is_smallest = info.kl_estimate < state.smallest
         has_fallen = info.kl_estimate < FALL * state.last_fall
+        last_fall = jnp.where(has_fallen, info.kl_estimate, state.last_fall)
         fell_at = jnp.where(has_fallen, now.iteration, state.fell_at)
-        made = PatientState(
-            now,
-            jnp.where(is_smallest, state.now.weights, state.weights),
-            jnp.where(is_smallest, info.kl_estimate, state.smallest),
-            jnp.where(has_fallen, info.kl_estimate, state.last_fall),
-            fell_at,
-            now.done | (now.iteration - fell_at >= PATIENCE),
-        )
-        return made, info
+        is_over = (now.iteration >= self.num_at_least) & (now.iteration - fell_at >= PATIENCE)
+        return PatientState(now, last_fall, fell_at, now.done | is_over), info
 
     def finish(self, state: Any, problem: Problem, *, kernel: Kernel | None, num_chains: int) -> Trained:
-        best = state.now._replace(weights=state.weights)
-        return QuasiNewton.finish(self, best, problem, kernel=kernel, num_chains=num_chains)
+        return QuasiNewton.finish(self, state.now, problem, kernel=kernel, num_chains=num_chains)
