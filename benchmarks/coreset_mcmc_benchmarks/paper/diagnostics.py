@@ -146,8 +146,8 @@ def _changed(title: str, contestant: str, changed: type) -> Contestant:
 
 DIAGNOSTICS: dict[str, Contestant] = {
     "quasi-newton-long": _changed("QNC, direction 1 000 times too long", "quasi-newton", LongDirection),
-    "quasi-newton-back": _changed("QNC, chain put back", "quasi-newton", GoingBack),
-    "quasi-newton-both": _changed("QNC, chain put back and direction too long", "quasi-newton", LongAndBack),
+    "quasi-newton-back": _changed("QNC, chain sent back", "quasi-newton", GoingBack),
+    "quasi-newton-both": _changed("QNC, chain sent back and direction too long", "quasi-newton", LongAndBack),
     "confidence-mh-forced": _changed("Confidence, decisions forced", "confidence-mh", ForcedConfidence),
     "sgld-cv-start": _changed("SGLD-CV, from the start", "sgld-cv", LangevinFromStart),
     "sghmc-cv-start": _changed("SGHMC-CV, from the start", "sghmc-cv", FrictionFromStart),

@@ -31,8 +31,8 @@ class PutBack(NamedTuple):
 
 
 LONG = PutBack("direction 1 000 times too long", "quasi-newton-long")
-BACK = PutBack("chain put back after each iteration", "quasi-newton-back")
-BOTH = PutBack("both", "quasi-newton-both")
+BACK = PutBack("chain sent back after each iteration", "quasi-newton-back")
+BOTH = PutBack("direction too long and chain sent back", "quasi-newton-both")
 FORCED = PutBack("decisions forced before all rows are seen", "confidence-mh-forced")
 PUT_BACK: dict[str, tuple[PutBack, ...]] = {
     "quasi-newton": (LONG, BACK, BOTH),

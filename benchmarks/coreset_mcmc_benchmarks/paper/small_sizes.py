@@ -73,8 +73,8 @@ def _said_by_the_default(mine: pd.DataFrame) -> list[str]:
     sentences = []
     for verdict, own in runs.groupby("verdict"):
         true = _or_infinity(own["kl"])
+        spread = f"from {number(true.min())} to {number(true.max())}" if len(own) > 1 else number(true[0])
         sentences.append(
-            f'- The default said "{verdict}" in {len(own)} of {len(runs)} runs; the true KL was from '
-            f"{number(true.min())} to {number(true.max())} nats."
+            f'- The default said "{verdict}" in {len(own)} of {len(runs)} runs; the true KL was {spread} nats.'
         )
     return sentences
