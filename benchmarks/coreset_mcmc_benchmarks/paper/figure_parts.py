@@ -138,7 +138,7 @@ def boxes(axes: Axes, runs: pd.DataFrame, metric: str, methods: Sequence[str]) -
     experiments = list(dict.fromkeys(runs["experiment"]))
     for place, method in enumerate(methods):
         contestant = CONTESTANTS[method]
-        if _is_shaded(method):
+        if _is_shaded(method, methods):
             axes.axhspan(place - 0.5, place + 0.5, color="#f3f6f9", linewidth=0)
         if metric == "kl" and len(experiments) == 1:
             authors = MEDIAN_KL.get((method, experiments[0], BOX_SIZE if contestant.has_coreset else None))
@@ -170,9 +170,9 @@ def _box(axes: Axes, place: int, method: str, values: np.ndarray) -> None:
     axes.plot(values, np.full(len(values), place), "o", color=colour, markerfacecolor=face, markersize=4.5, zorder=3)
 
 
-def _is_shaded(method: str) -> bool:
+def _is_shaded(method: str, methods: Sequence[str]) -> bool:
     """Every second family of rows."""
-    families = list(dict.fromkeys(_family(name) for name in CONTESTANTS))
+    families = list(dict.fromkeys(_family(name) for name in methods))
     return families.index(_family(method)) % 2 == 1
 
 

@@ -144,14 +144,14 @@ def _at_their_best(*metrics: str) -> Callable[[Any, Path, pd.DataFrame], Any]:
                 if CONTESTANTS[method].needs_gradient and experiment == "sparse":
                     axes.set_axis_off()
                     continue
+                if method != PAIRED[0]:
+                    axes.sharey(grid[metrics.index(metric), column])
                 names = [method, f"{method}-best", "least-squares"]
                 curves(axes, of_experiments(mine, [experiment]), metric, names)
                 if metric == "kl":
                     authors_marks(axes, method, experiment)
                 axes.set_title(f"{experiment}: {CONTESTANTS[method].title}")
                 axes.set_xlabel("coreset size M")
-                if method != PAIRED[0]:
-                    axes.sharey(grid[metrics.index(metric), column])
             row[0].set_ylabel(METRICS[metric])
         common_legend(figure, grid)
         return figure
