@@ -10,6 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from coreset_mcmc.commands import bench, cli
+from coreset_mcmc_benchmarks.paper.beside_authors import write_beside_authors
+from coreset_mcmc_benchmarks.paper.findings import write_findings
 from coreset_mcmc_benchmarks.paper.summary import write_summary
 from coreset_mcmc_benchmarks.speed.page import write_page
 
@@ -49,9 +51,12 @@ def test_tables_of_the_verdicts_come_from_their_table(options, stem, tmp_path):
 @pytest.mark.full
 def test_pages_of_speed_and_of_the_paper_come_from_their_tables(tmp_path):
     shutil.copy(DOCS / "benchmarks" / "speed.csv", tmp_path)
-    shutil.copy(DOCS / "paper" / "runs.csv", tmp_path)
+    for name in ("runs.csv", "curves.csv"):
+        shutil.copy(DOCS / "paper" / name, tmp_path)
     assert write_page(tmp_path).read_text() == (DOCS / "benchmarks" / "speed.md").read_text()
-    assert write_summary(tmp_path).read_text() == (DOCS / "paper" / "summary.md").read_text()
+    for write in (write_summary, write_findings, write_beside_authors):
+        made = write(tmp_path)
+        assert made.read_text() == (DOCS / "paper" / made.name).read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

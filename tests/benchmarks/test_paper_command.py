@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections import Counter
 
 import jax
 import numpy as np
@@ -39,6 +40,14 @@ def test_all_jobs_of_the_paper_are_there_once():
     per_seed = 3 * (10 * 6 + 10) + (8 * 6 + 2)
     assert len(jobs) == len(VARIANTS) + 10 * per_seed
     assert not [job for job in jobs if job.experiment == "sparse" and CONTESTANTS[job.method].needs_gradient]
+
+
+def test_a_quick_run_has_every_row_once_and_published_rows_on_every_problem():
+    jobs = all_jobs(EXPERIMENTS[1:], list(CONTESTANTS), QUICK.coreset_sizes, 1, is_complete=False)
+    counts = Counter(job.method for job in jobs)
+    for method, contestant in CONTESTANTS.items():
+        everywhere = 3 if contestant.needs_gradient else 4
+        assert counts[method] == (1 if contestant.is_extra else everywhere)
 
 
 def test_every_figure_panel_has_a_quick_curve():
@@ -208,7 +217,7 @@ def test_quick_reproduction_runs_everything_and_a_second_call_does_nothing(exper
     result = runner.invoke(cli.app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     runs = read_runs(tmp_path)
-    jobs = all_jobs(experiments, list(CONTESTANTS), QUICK.coreset_sizes, 1, has_all_curves=False)
+    jobs = all_jobs(experiments, list(CONTESTANTS), QUICK.coreset_sizes, 1, is_complete=False)
     assert len(runs) == len(jobs)
     assert runs["failure"].isna().all(), runs["failure"].dropna().to_list()
     assert runs["kl"].notna().all()

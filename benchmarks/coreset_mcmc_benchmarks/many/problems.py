@@ -1,6 +1,6 @@
 """Problems with many parameters, or with few rows for those they have; the same for everyone.
 
-All are simulated but the paper's own and the cancelled flights, whose factors (105 destinations, 16 airlines) have
+All are simulated but the paper's own and the flights, whose factors (105 destinations, 16 airlines) have
 levels from one flight to tens of thousands.
 """
 
@@ -96,11 +96,17 @@ def groups(num_groups: int, num_rows: int, num_crossed: int = 50) -> Made:
     return Made(crossed_groups(num_groups, num_crossed), data)
 
 
-def flights() -> Made:
-    """Real: cancellations by destination, airline, hour, distance and the weather at the origin."""
+def flights(response: str) -> Made:
+    """Real: what happened to flights, by destination, airline, hour, distance and the weather at the origin.
+
+    Cancellations are rare, and some destinations have none; flights that leave half an hour late are not.
+    """
     table = flights_with_weather()
     table["cancelled"] = table["dep_time"].isna().astype(int)
-    formula = "cancelled ~ C(dest) + C(carrier) + hour + distance + temp + wind_speed + precip + visib"
+    if response == "late":
+        table = table[table["dep_delay"].notna()]
+        table["late"] = (table["dep_delay"] > HALF_AN_HOUR).astype(int)
+    formula = f"{response} ~ C(dest) + C(carrier) + hour + distance + temp + wind_speed + precip + visib"
     return Made(cm.from_formula(formula, table, family="bernoulli"), None)
 
 
@@ -118,6 +124,7 @@ LEVELS = Goal(seconds=120, mean_error=0.1, sd_error=0.05)
 GROUPS = Goal(mean_error=0.15, sd_error=0.07, times_nuts=10)
 FEW = (10, 20, 50)
 MANY = 4_000
+HALF_AN_HOUR = 30.0
 PROBLEMS: dict[str, Problem] = {
     **{f"paper-{name}": Problem(paper(name), FEW, Goal(0.05), case=name) for name in ("poisson", "linear", "logistic")},
     "logistic-30-rare": Problem(lambda _: logistic(29, 100_000, -4.4), (100,), Goal(0.02)),
@@ -129,6 +136,7 @@ PROBLEMS: dict[str, Problem] = {
     "linear-1000": Problem(lambda _: linear(1_000, 200_000), (500,), Goal(0.1, 300)),
     "groups-500": Problem(lambda _: groups(500, 1_000_000), (1_000,), GROUPS, MANY),
     "groups-2000": Problem(lambda _: groups(2_000, 1_000_000), (1_500,), GROUPS),
-    "flights-destinations": Problem(lambda _: flights(), (500,), Goal(mean_error=0.1, sd_error=0.05)),
+    "flights-late": Problem(lambda _: flights("late"), (500,), Goal(mean_error=0.1, sd_error=0.05), MANY),
+    "flights-cancelled": Problem(lambda _: flights("cancelled"), (500,), Goal(mean_error=0.1, sd_error=0.05), MANY),
 }
 QUICK = {"logistic-30-rare": Problem(lambda _: logistic(11, 2_000, -1.0), (20,), Goal(0.02))}

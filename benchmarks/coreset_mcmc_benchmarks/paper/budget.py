@@ -18,8 +18,8 @@ class Budget:
     reference_draws: int = 12_000
     """Draws of the reference, over four chains."""
     gaussian_iterations: int = 100_000
-    has_all_curves: bool = True
-    """Whether Figure 1 has every curve, or just enough to see every panel."""
+    is_complete: bool = True
+    """Whether Figure 1 has every curve and every problem every row, or just enough to see each once."""
     coreset_sizes: tuple[int, ...] = (10, 20, 50, 100, 200, 500)
     repeats: int = 10
 
@@ -35,7 +35,7 @@ QUICK = Budget(
     max_rows=2_000,
     reference_draws=2_000,
     gaussian_iterations=1_000,
-    has_all_curves=False,
+    is_complete=False,
     coreset_sizes=(50,),
     repeats=1,
 )

@@ -16,7 +16,9 @@ from coreset_mcmc_benchmarks.options import check_names
 from coreset_mcmc_benchmarks.paper.beside_authors import write_beside_authors
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.figures import draw_figures
+from coreset_mcmc_benchmarks.paper.findings import write_findings
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
 from coreset_mcmc_benchmarks.paper.measure import Setup
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
@@ -43,12 +45,13 @@ class Request:
 def reproduce(console: Console, request: Request) -> list[Path]:
     """Run the jobs that have no row yet, append their rows and draw every figure that has data."""
     check_names("--experiment", request.experiments, EXPERIMENTS)
-    check_names("--method", request.methods, list(CONTESTANTS))
+    check_names("--method", request.methods, list(METHODS))
     for size in request.coreset_sizes:
         require_count("--coreset-sizes", size, at_least=2, fix="The paper has 10, 20, 50, 100, 200 and 500.")
     if not request.figures_only:
         _run_missing(console, request)
-    paths = [*draw_figures(request.out), write_summary(request.out), write_beside_authors(request.out)]
+    pages = (write_findings, write_beside_authors, write_summary)
+    paths = [*draw_figures(request.out), *(write(request.out) for write in pages)]
     for path in paths:
         console.print(f"[bold]{escape(str(path))}[/bold]")
     return paths
@@ -63,7 +66,7 @@ def _run_missing(console: Console, request: Request) -> None:
         request.methods or list(CONTESTANTS),
         request.coreset_sizes or budget.coreset_sizes,
         repeats,
-        has_all_curves=budget.has_all_curves,
+        is_complete=budget.is_complete,
     )
     table = runs_table(request.out)
     left = table.missing(jobs)

@@ -218,6 +218,7 @@ def run_curve(variant: Variant, num_iterations: int, seed: int) -> Curve:
     return Curve(places, np.asarray(made.history.kl)[places - 1], made.seconds, made.num_evaluations)
 
 
+@lru_cache
 def floor(coreset_size: int, feasible_set: str) -> float:
     """The smallest KL of any weights in the set: least squares in (Yw - X1) subject to it; 0 below rounding."""
     rows, full = data()[:coreset_size], data().sum(axis=0)

@@ -27,11 +27,11 @@ from coreset_mcmc.results.fit import Fit
 from coreset_mcmc_benchmarks.draws import continuous, draws_of
 from coreset_mcmc_benchmarks.paper.budget import Budget
 from coreset_mcmc_benchmarks.paper.cases import CASES, Case
+from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.gaussian import VARIANT_OF, Curve, run_curve
 from coreset_mcmc_benchmarks.paper.jobs import Job
 from coreset_mcmc_benchmarks.paper.plan import Plan
 from coreset_mcmc_benchmarks.paper.references import Reference, reference
-from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 
 JUDGED_SIZES = (10, 20, 50)
 """Coreset sizes at which the verdict of the default is asked for, too."""
@@ -68,7 +68,7 @@ def measure(job: Job, setup: Setup) -> tuple[dict[str, Any], list[dict[str, Any]
     row |= {"rows": case.size, "reference": target.key}
     try:
         with jax.enable_x64(True):
-            plan = CONTESTANTS[job.method].plan(case, setup.budget, job.coreset_size or 0, job.seed)
+            plan = METHODS[job.method].plan(case, setup.budget, job.coreset_size or 0, job.seed)
         row |= {"label": plan.label, "settings": settings_of(plan)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)

@@ -33,6 +33,8 @@ class Contestant:
     needs_gradient: bool = False
     best_of: str = ""
     """The contestant of which this one is the row "at its best"."""
+    is_extra: bool = False
+    """Whether it is one more row of another contestant."""
 
 
 def two_chains(case: Case, budget: Budget, coreset_size: int, method: Any, **more: Any) -> dict[str, Any]:

@@ -193,12 +193,14 @@ def _sghmc(search: dict[str, ModeSearch], label: str) -> MakePlan:
     return plan
 
 
-def _subsampling(title: str, plan: MakePlan) -> Contestant:
-    return Contestant(title, plan, has_coreset=False, needs_gradient=True)
+def _subsampling(title: str, plan: MakePlan, *, is_extra: bool = False) -> Contestant:
+    return Contestant(title, plan, has_coreset=False, needs_gradient=True, is_extra=is_extra)
 
 
 def _best(title: str, plan: MakePlan, best_of: str) -> Contestant:
-    return Contestant(f"{title}, at its best", plan, has_coreset=False, needs_gradient=True, best_of=best_of)
+    return Contestant(
+        f"{title}, at its best", plan, has_coreset=False, needs_gradient=True, best_of=best_of, is_extra=True
+    )
 
 
 FOUND = f"{PUBLISHED}, mode found"
@@ -209,10 +211,10 @@ CONTESTANTS: dict[str, Contestant] = {
     "coreset-mcmc-hot-dog": Contestant("CoresetMCMC, Hot DoG", _coreset_mcmc_hot_dog),
     "least-squares": Contestant("default of fit()", _least_squares),
     "quasi-newton": Contestant("QNC", _quasi_newton),
-    "quasi-newton-best": Contestant("QNC, at its best", at_best.quasi_newton, best_of="quasi-newton"),
+    "quasi-newton-best": Contestant("QNC, at its best", at_best.quasi_newton, best_of="quasi-newton", is_extra=True),
     "sparse-hamiltonian-flow": Contestant("SHF", _flow, needs_gradient=True),
     "sparse-hamiltonian-flow-best": Contestant(
-        "SHF, at its best", at_best.flow, needs_gradient=True, best_of="sparse-hamiltonian-flow"
+        "SHF, at its best", at_best.flow, needs_gradient=True, best_of="sparse-hamiltonian-flow", is_extra=True
     ),
     "uniform": Contestant("Unif", _uniform),
     "austerity-mh": Contestant("Austerity", _austerity, has_coreset=False),
@@ -220,10 +222,10 @@ CONTESTANTS: dict[str, Contestant] = {
     "confidence-mh": Contestant("Confidence", _confidence, has_coreset=False),
     "confidence-mh-best": _best("Confidence", at_best.confidence, "confidence-mh"),
     "sgld-cv": _subsampling("SGLD-CV", _sgld(PUBLISHED_SEARCH, PUBLISHED)),
-    "sgld-cv-mode": _subsampling("SGLD-CV, mode found", _sgld(MODE_SEARCH, FOUND)),
+    "sgld-cv-mode": _subsampling("SGLD-CV, mode found", _sgld(MODE_SEARCH, FOUND), is_extra=True),
     "sgld-cv-best": _best("SGLD-CV", at_best.sgld, "sgld-cv"),
     "sghmc-cv": _subsampling("SGHMC-CV", _sghmc(PUBLISHED_SEARCH, PUBLISHED)),
-    "sghmc-cv-mode": _subsampling("SGHMC-CV, mode found", _sghmc(MODE_SEARCH, FOUND)),
+    "sghmc-cv-mode": _subsampling("SGHMC-CV, mode found", _sghmc(MODE_SEARCH, FOUND), is_extra=True),
     "sghmc-cv-best": _best("SGHMC-CV", at_best.sghmc, "sghmc-cv"),
 }
 """Unif has one row: the posterior of its weighted rows is what it is, however it is sampled."""

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from coreset_mcmc_benchmarks.paper.authors import MEAN_KL
-from coreset_mcmc_benchmarks.paper.figures import METRICS
+from coreset_mcmc_benchmarks.paper.figure_parts import METRICS
+from coreset_mcmc_benchmarks.paper.left import left_section
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.table import read_runs
 
@@ -32,6 +33,7 @@ def write_summary(folder: Path) -> Path:
         for metric in ("kl", "js", "training_seconds", "ess_per_second", "discrete_ess_per_second", "evaluations"):
             if mine[metric].notna().any():
                 lines += _metric_table(mine, str(experiment), metric)
+    lines += left_section(runs)
     path = folder / SUMMARY
     path.write_text("\n".join(lines))
     return path
