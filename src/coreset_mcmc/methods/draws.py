@@ -31,11 +31,11 @@ class Draws(NamedTuple):
     """States after the last step."""
     positions: Position
     """Leaves (num_kept * K, ...): the draws kept of all K chains."""
-    acceptance_rate: jax.Array
+    acceptance_rate: Any
     """Mean over chains and steps, over all of them unless the first ones tuned the kernel."""
-    diverging: jax.Array
+    diverging: Any
     """How many steps could not be completed as intended."""
-    num_evaluations: jax.Array
+    num_evaluations: Any
     """Evaluations of the log-density, over all steps and chains."""
 
 

@@ -6,6 +6,7 @@ steps look for a step size. So one compiled program serves both.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -28,12 +29,12 @@ def trajectory_draws(
     first_key, step_key = split(key)
     sampler, problem = _sampling(positions, target, scale, num_discarded)
     programs = Programs(sampler, problem, step_key, None, None)
-    state, infos = programs.first(first_key), []
+    state, parts = programs.first(first_key), []
     for start in range(0, num_steps, CAPACITY):
         count = min(CAPACITY, num_steps - start)
-        state, (info, _), _ = programs.advance(state, start, count)
-        infos.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], info))
-    info: SamplingInfo = jax.tree.map(lambda *parts: np.concatenate(parts), *infos)
+        state, (part, _), _ = programs.advance(state, start, count)
+        parts.append(jax.tree.map(lambda leaf, count=count: np.asarray(leaf)[:count], part))
+    info: SamplingInfo = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     return Draws(
         chains=jax.tree.map(np.asarray, state.chains),
         positions=jax.tree.map(lambda leaf: leaf[num_discarded:].reshape(-1, *leaf.shape[2:]), info.position),
@@ -43,7 +44,7 @@ def trajectory_draws(
     )
 
 
-def trajectories_ahead(positions: Position, target: CoresetTarget, scale: Any) -> Any:
+def trajectories_ahead(positions: Position, target: CoresetTarget, scale: Any) -> Callable[[], None]:
     """What compiles the programs behind :func:`trajectory_draws`, traced."""
     return trace_ahead(*_sampling(positions, target, scale, 0))
 
