@@ -112,6 +112,9 @@ def test_curvature_of_rows_along_a_direction(at_mode, rng):
     np.testing.assert_allclose(found, p * (1 - p) * (directions @ design.T) ** 2, rtol=1e-9)
 
 
+NONE_WHOLE = np.zeros(NUM_CHOSEN, bool)
+
+
 def equations_of(problem, expansion, rng, num_draws=120):
     flat = expansion.centre + rng.normal(size=(num_draws, DIM)) @ expansion.whitening.T
     centre = jnp.asarray(expansion.centre)
@@ -124,7 +127,7 @@ def test_solutions_curve_no_more_than_all_rows(at_mode, rng):
     """Without the limit some direction overshoots; with it P is positive definite and the fit is hardly worse."""
     problem, expansion = at_mode
     values, totals = equations_of(problem, expansion, rng)
-    curvature, anchor = RowCurvature(problem, expansion), np.ones(NUM_CHOSEN)
+    curvature, anchor = RowCurvature(problem, expansion, NONE_WHOLE), np.ones(NUM_CHOSEN)
     free = nonnegative_ridge(NormalEquations.of(values, totals), anchor, 1e-6).weights
     assert curvature.largest(free) > 1.2, "otherwise the limit has nothing to do"
     within = solve_within(values, totals, anchor, 1e-6, curvature).weights
@@ -138,11 +141,39 @@ def test_solutions_curve_no_more_than_all_rows(at_mode, rng):
     assert left[0] < 0.7 * np.mean(totals**2)
 
 
+def test_whole_rows_count_once_and_leave_room_for_the_others(at_mode, rng):
+    """Their weights are one, also where the others are scaled, and P stays positive definite."""
+    problem, expansion = at_mode
+    values, totals = equations_of(problem, expansion, rng)
+    is_whole = np.arange(NUM_CHOSEN) % 7 == 0
+    curvature, anchor = RowCurvature(problem, expansion, is_whole), np.ones(NUM_CHOSEN)
+    within = solve_within(values, totals, anchor, 1e-6, curvature).weights
+    np.testing.assert_array_equal(within[is_whole], 1.0)
+    assert np.any(within[~is_whole] == 0)
+    assert np.any(within[~is_whole] > 1)
+    assert np.linalg.eigvalsh(expansion.term(problem, problem.rows, within).precision).min() > 0
+    scaled = curvature.scaled(100.0 * within)
+    np.testing.assert_array_equal(scaled[is_whole], 100.0)
+    assert curvature.largest(scaled) <= MOST_CURVATURE + 1e-9
+
+
+def test_whole_rows_that_are_all_there_is_leave_nothing(at_mode):
+    """Where whole rows are the only ones that read a direction, none is left and nothing overflows."""
+    problem, expansion = at_mode
+    own = replace(expansion, whitening=expansion.whitening)
+    is_whole = np.ones(NUM_CHOSEN, bool)
+    alone = weighted_derivatives(problem, problem.rows, np.ones(NUM_CHOSEN), expansion.centre)[1]
+    factor = np.linalg.cholesky(np.linalg.inv(alone))
+    only = RowCurvature(problem, replace(own, curvature=alone, whitening=factor), is_whole)
+    assert np.all(np.isfinite(only.whitening))
+    assert only.largest(np.ones(NUM_CHOSEN)) == 0.0
+
+
 def test_a_curvature_that_is_not_a_number_is_no_solution(at_mode, rng, monkeypatch):
     problem, expansion = at_mode
     values, totals = equations_of(problem, expansion, rng)
     monkeypatch.setattr(curvature_module.RowCurvature, "of", lambda self, weights: np.full((DIM, DIM), np.nan))
-    curvature = RowCurvature(problem, expansion)
+    curvature = RowCurvature(problem, expansion, NONE_WHOLE)
     assert np.isnan(solve_within(values, totals, np.ones(NUM_CHOSEN), 1e-6, curvature).weights).all()
     assert curvature.largest(np.ones(NUM_CHOSEN)) == np.inf
     np.testing.assert_array_equal(curvature.scaled(np.ones(NUM_CHOSEN)), 0.0)

@@ -8,13 +8,17 @@ is needed of a model are the curvature of the weighted rows and second derivativ
 no matrix for each row. In the end the weights are scaled down by what is left of the overshoot, which costs little: a
 share e of the weights is a share e of the remainders. (An exact solution would be a semi-definite program, for which
 the M matrices of the rows would have to be kept, and no solver of the field takes M = 1 000 and d = 300 in seconds.)
+
+*Whole rows* count once, as they do in the sum over all rows: those that were in the coreset for sure, and whose
+remainder alone matters, as that of the only row of a level does. Scaling would take a tenth of it away. What they leave
+of the curvature of all rows is what the others may have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import jax
@@ -50,25 +54,44 @@ dimensions takes ten times as long.
 """
 
 
+EXHAUSTED = 1e-6
+"""Share of the curvature of all rows that is at least left beside whole rows: where they are all there is."""
+
+
 @dataclass(frozen=True)
 class RowCurvature:
-    """How much the rows of a coreset curve at the centre, in units of the curvature of all rows."""
+    """How much the free rows of a coreset curve at the centre, in units of what whole rows leave of all rows."""
 
     problem: Problem
     """Its rows are those of the coreset."""
     expansion: Expansion
+    is_whole: np.ndarray
+    """Marks (M,) rows that count once, whatever the solve says of the others."""
 
-    def of(self, weights: np.ndarray) -> np.ndarray:
-        """(d, d), of the weighted rows."""
+    @cached_property
+    def whitening(self) -> np.ndarray:
+        """V (d, d), with V' (A - A_whole) V = I."""
         whitening = self.expansion.whitening
+        if not np.any(self.is_whole):
+            return whitening
+        left = np.eye(len(whitening)) - self._between(whitening, self.is_whole.astype(float))
+        spectrum, vectors = eigh(left)
+        result: np.ndarray = whitening @ (vectors / np.sqrt(np.maximum(spectrum, EXHAUSTED)))
+        return result
+
+    def _between(self, whitening: np.ndarray, weights: np.ndarray) -> np.ndarray:
         curvature = weighted_derivatives(self.problem, self.problem.rows, weights, self.expansion.centre)[1]
         result: np.ndarray = whitening.T @ curvature @ whitening
         return result
 
+    def of(self, weights: np.ndarray) -> np.ndarray:
+        """(d, d), of the free rows."""
+        return self._between(self.whitening, np.where(self.is_whole, 0.0, weights))
+
     def along(self, directions: np.ndarray) -> np.ndarray:
         """(k, M), of each row along whitened directions (d, k), at most :data:`NEW_LIMITS`."""
         missing = NEW_LIMITS - directions.shape[1]
-        padded = np.pad((self.expansion.whitening @ directions).T, ((0, missing), (0, 0)))
+        padded = np.pad((self.whitening @ directions).T, ((0, missing), (0, 0)))
         model, unravel = self.problem.model, posterior_of(self.problem).unravel
         found = _compiled()(model, unravel, self.expansion.centre, padded, self.problem.rows)
         return np.asarray(found)[: directions.shape[1]]
@@ -85,28 +108,32 @@ class RowCurvature:
         largest = self.largest(weights) if largest is None else largest
         if largest <= MOST_CURVATURE:
             return weights
-        return weights * (MOST_CURVATURE / largest)
+        return np.where(self.is_whole, weights, weights * (MOST_CURVATURE / largest))
 
 
 def solve_within(
     values: np.ndarray, totals: np.ndarray, anchor: np.ndarray, ridge: float, curvature: RowCurvature
 ) -> Solution:
-    """Non-negative least squares under the limit on curvature."""
-    stiffness = STIFFNESS * float(np.mean(totals**2)) + np.finfo(float).tiny
-    limits, near = Limits(np.zeros((0, len(anchor))), stiffness), anchor
-    equations = NormalEquations.of(values, totals)
+    """Non-negative least squares under the limit on curvature; whole rows count once, the others explain the rest."""
+    is_free = ~curvature.is_whole
+    rest = totals - values[:, curvature.is_whole].sum(axis=1)
+    stiffness = STIFFNESS * float(np.mean(rest**2)) + np.finfo(float).tiny
+    limits, near = Limits(np.zeros((0, int(is_free.sum()))), stiffness), anchor[is_free]
+    equations = NormalEquations.of(values[:, is_free], rest)
+    weights, used, largest = np.ones(len(anchor)), ridge, np.inf
     for _ in range(MOST_SOLVES):
-        solution = nonnegative_ridge(equations, anchor, ridge, limits, near=near)
-        near = solution.weights
-        found = curvature.of(solution.weights)
+        near, used = nonnegative_ridge(equations, anchor[is_free], ridge, limits, near=near)
+        weights[is_free] = near
+        found = curvature.of(weights)
         if not np.all(np.isfinite(found)):
-            return solution._replace(weights=np.full(len(anchor), np.nan))
+            return Solution(np.full(len(anchor), np.nan), used)
         spectrum, vectors = largest_pairs(found, NEW_LIMITS)
-        if spectrum[-1] <= GOOD_CURVATURE:
+        largest = float(spectrum[-1])
+        if largest <= GOOD_CURVATURE:
             break
-        beyond = vectors[:, spectrum > 1.0]
-        limits = limits._replace(coefficients=np.concatenate([limits.coefficients, curvature.along(beyond)]))
-    return solution._replace(weights=curvature.scaled(solution.weights, float(spectrum[-1])))
+        beyond = curvature.along(vectors[:, spectrum > 1.0])[:, is_free]
+        limits = limits._replace(coefficients=np.concatenate([limits.coefficients, beyond]))
+    return Solution(curvature.scaled(weights, largest), used)
 
 
 def largest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

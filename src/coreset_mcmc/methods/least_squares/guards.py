@@ -61,6 +61,7 @@ def guarded(state: LeastSquaresState, problem: Problem, positions: Position, is_
         indices=indices,
         rows=rows,
         is_guard=is_guard,
+        is_whole=state.is_whole & (indices == state.indices),
         weights=weights,
         best_weights=weights,
         best_slope=state.slope,

@@ -267,8 +267,7 @@ class LeastSquares(MovesByKernel):
     def init(self, key: Key, problem: Problem) -> LeastSquaresState:
         weights = np.maximum(np.asarray(problem.initial_weights), 0.0)
         positions = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_chains], problem.initial_positions)
-        num_draws = self.window_size(problem)
-        starts_hot = self.starts_hot(problem)
+        num_draws, starts_hot = self.window_size(problem), self.starts_hot(problem)
         return LeastSquaresState(
             phase=np.asarray(self.first_phase(problem), np.int32),
             seed=np.asarray(jax.random.key_data(key)),
@@ -281,6 +280,7 @@ class LeastSquares(MovesByKernel):
             indices=np.asarray(problem.indices, np.int64),
             rows=jax.tree.map(np.asarray, problem.rows),
             is_guard=np.zeros(problem.coreset_size, bool),
+            is_whole=np.zeros(problem.coreset_size, bool),
             weights=weights,
             slope=np.zeros(dimension(problem.position)),
             best_weights=weights,

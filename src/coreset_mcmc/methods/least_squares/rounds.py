@@ -46,6 +46,7 @@ from coreset_mcmc.methods.least_squares.state import (
     nothing_learned,
 )
 from coreset_mcmc.methods.least_squares.surroundings import look_around
+from coreset_mcmc.methods.least_squares.whole import with_whole_rows
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -135,6 +136,7 @@ class Rounds:
         if state.is_first and known_expansion(state) is None:
             window = without_strays(window, state.scale.shape[0])
         window = without_nonfinite(window)
+        state = with_whole_rows(state, window) if state.is_first else state
         tried = next_weights(state, judgement, window, drawn.positions, problem)
         moved = self._advanced(phase, state, drawn, window, judgement, tried)
         has_moved = bool(np.any(np.ptp(flat_positions(drawn.positions), axis=0) > 0))

@@ -159,6 +159,7 @@ class ModeStart:
             rows = next(chosen)
             weights = 1.0 / rows.probabilities
             moved = moved._replace(indices=rows.indices, rows=rows.rows, weights=weights, best_weights=weights)
+            moved = moved._replace(is_whole=(rows.probabilities == 1.0) & self.gaussian_term)
         if self.samples_rows(problem):
             taylor = taylor_at(problem, search.position, search.derivatives, next(chosen))
             moved = moved._replace(taylor=taylor)
@@ -192,7 +193,7 @@ class ModeStart:
         if expansion is None:
             return state
         own = replace(problem, indices=state.indices, rows=state.rows)
-        weights = RowCurvature(own, expansion).scaled(state.weights)
+        weights = RowCurvature(own, expansion, state.is_whole).scaled(state.weights)
         return state._replace(weights=weights, best_weights=weights)
 
 

@@ -50,6 +50,8 @@ class LeastSquaresState(NamedTuple):
     """The rows themselves."""
     is_guard: np.ndarray
     """Marks (M,) rows that bound the support and never lose all their weight."""
+    is_whole: np.ndarray
+    """Marks (M,) rows that count once beside a Gaussian term, and are not solved for."""
     weights: np.ndarray
     """To be tried in the next round."""
     slope: np.ndarray
@@ -109,7 +111,7 @@ def known_expansion(state: LeastSquaresState) -> Expansion | None:
 def curvature_of(state: LeastSquaresState, problem: Problem) -> RowCurvature | None:
     """How much the rows of a problem curve, where a Gaussian term limits that."""
     expansion = known_expansion(state)
-    return None if expansion is None else RowCurvature(problem, expansion)
+    return None if expansion is None else RowCurvature(problem, expansion, state.is_whole)
 
 
 def in_phase(state: LeastSquaresState, phase: int) -> LeastSquaresState:
