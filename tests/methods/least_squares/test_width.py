@@ -14,7 +14,7 @@ import coreset_mcmc as cm
 from coreset_mcmc.data.convert import to_rows
 from coreset_mcmc.data.selection import SelectedRows
 from coreset_mcmc.methods.least_squares import start
-from coreset_mcmc.methods.least_squares.width import NARROWER, believable_width
+from coreset_mcmc.methods.least_squares.width import NARROWER, as_wide_as, believable_width
 from coreset_mcmc.posterior.by_passes import flat_position, posterior_of
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at
 from coreset_mcmc.posterior.problem import make_problem, starting_positions
@@ -82,3 +82,17 @@ def test_slopes_times_their_scale_are_trained(monkeypatch, is_whole):
         warnings.simplefilter("ignore", UserWarning)
         fitted = cm.fit(model, data, method=method, coreset_size=300, draws=50, random_seed=0, progressbar=False)
     assert (fitted.kl_estimate < 0.05) == is_whole
+
+
+def test_a_scale_is_stretched_where_draws_are_wider_by_far(rng):
+    """Along one parameter of three; by chance nothing is."""
+    scale = np.linalg.cholesky(np.array([[1.0, 0.3, 0.0], [0.3, 1.0, 0.2], [0.0, 0.2, 1.0]]))
+    flat = rng.normal(size=(400, 3)) @ scale.T
+    np.testing.assert_array_equal(as_wide_as(scale, flat), scale)
+    wide = as_wide_as(scale, flat * np.array([1.0, 40.0, 1.0]))
+    np.testing.assert_array_equal(wide[[0, 2]], scale[[0, 2]])
+    np.testing.assert_allclose(wide[1], 40.0 * scale[1], rtol=0.2)
+
+
+def test_a_parameter_that_never_moves_stretches_nothing():
+    np.testing.assert_array_equal(as_wide_as(np.eye(2), np.ones((10, 2))), np.eye(2))

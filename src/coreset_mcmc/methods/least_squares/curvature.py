@@ -34,16 +34,19 @@ from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.by_passes import posterior_of
 from coreset_mcmc.posterior.problem import Problem
 
-MOST_CURVATURE = 0.99
+MOST_CURVATURE = 0.999
 """Largest eigenvalue in the end."""
 
-GOOD_CURVATURE = 1.1
-"""Where the search for limits ends and the weights are scaled."""
+GOOD_CURVATURE, BEST_CURVATURE = 1.1, 1.005
+"""Where the search for limits ends and the weights are scaled: at the first if that costs little, else the second."""
 
-STIFFNESS = 10.0
+MOST_LOST = 0.1
+"""What scaling may cost, beside what the weights leave unexplained."""
+
+STIFFNESS = 100.0
 """What an excess of one costs, in mean squares of what the weights have to explain."""
 
-NEW_LIMITS, MOST_SOLVES = 32, 12
+NEW_LIMITS, MOST_SOLVES = 32, 24
 """Directions that become limits after one solve; one program serves any number up to it."""
 
 LANCZOS_TOLERANCE = 1e-4
@@ -129,11 +132,21 @@ def solve_within(
             return Solution(np.full(len(anchor), np.nan), used)
         spectrum, vectors = largest_pairs(found, NEW_LIMITS)
         largest = float(spectrum[-1])
-        if largest <= GOOD_CURVATURE:
+        if largest <= _good_enough(values[:, is_free], rest, near):
             break
         beyond = curvature.along(vectors[:, spectrum > 1.0])[:, is_free]
         limits = limits._replace(coefficients=np.concatenate([limits.coefficients, beyond]))
     return Solution(curvature.scaled(weights, largest), used)
+
+
+def _good_enough(values: np.ndarray, rest: np.ndarray, weights: np.ndarray) -> float:
+    """The largest eigenvalue with which weights may be scaled: a share of them is a share of what they explain."""
+    explained = values @ weights
+    left = float(np.mean((rest - explained) ** 2))
+    share = np.sqrt(MOST_LOST * left / max(float(np.mean(explained**2)), np.finfo(float).tiny))
+    return float(
+        np.clip(MOST_CURVATURE / max(1.0 - share, MOST_CURVATURE / GOOD_CURVATURE), BEST_CURVATURE, GOOD_CURVATURE)
+    )
 
 
 def largest_pairs(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

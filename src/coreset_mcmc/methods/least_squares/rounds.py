@@ -47,6 +47,7 @@ from coreset_mcmc.methods.least_squares.state import (
 )
 from coreset_mcmc.methods.least_squares.surroundings import look_around
 from coreset_mcmc.methods.least_squares.whole import with_whole_rows
+from coreset_mcmc.methods.least_squares.width import as_wide_as
 from coreset_mcmc.posterior.problem import Problem
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -237,8 +238,9 @@ class Rounds:
         """The state after the round: what was best, and what is tried next."""
         is_renewed = self._is_renewed(phase, state, judgement)
         scale = state.scale
-        if self.kernel is None and judgement.is_best and known_expansion(state) is None:
-            scale = shrunk_factor_on_host(drawn.positions)
+        if self.kernel is None and judgement.is_best:
+            flat, has_term = flat_positions(drawn.positions), known_expansion(state) is not None
+            scale = as_wide_as(scale, flat) if has_term else shrunk_factor_on_host(drawn.positions)
         phase_after = Phase.EXCHANGE if judgement.is_exchanging else _next_phase(phase, state)
         best_weights, best_estimate = judgement.best_weights, judgement.best_estimate
         best_slope = state.slope if judgement.is_best else state.best_slope

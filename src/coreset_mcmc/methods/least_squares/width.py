@@ -6,6 +6,9 @@ where counts are expected by the million. So the remainder of the log-likelihood
 does not explain, is looked at along a few draws first, on the sample of rows that is in memory; where it is large the
 draws are brought nearer to the mode, by halves, until it is not. Whatever moves the chains goes on from there by
 itself.
+
+It may also be much too narrow: for a level without a single event the likelihood is flat on one side, and the posterior
+is as wide as its prior. Draws of chains tell, parameter by parameter.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ ALLOWED, ALLOWED_PER_COORDINATE = 20.0, 2.0
 """Nats of a remainder with which a draw is of use."""
 ENOUGH = 0.75
 """Share of the draws that must be of use."""
+DIFFERENT = 1.5
+"""A standard deviation of draws that is so many times another tells more than chance."""
 
 
 def believable_width(problem: Problem, centre: np.ndarray, gaussian: LaplaceApproximation) -> tuple[float, int]:
@@ -63,3 +68,12 @@ def believable_width(problem: Problem, centre: np.ndarray, gaussian: LaplaceAppr
     is_of_use = are_of_use(NARROWER)
     width = NARROWER[np.argmax(is_of_use)] if is_of_use.any() else NARROWER[-1]
     return float(width), num_evaluations + NUM_PROBES * len(NARROWER) * count
+
+
+def as_wide_as(scale: np.ndarray, flat: np.ndarray) -> np.ndarray:
+    """A factor (d, d) of a covariance, stretched along parameters whose draws (J, d) are wider or narrower by far."""
+    known, seen = np.sqrt(np.sum(scale**2, axis=1)), flat.std(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = seen / known
+        is_different = np.isfinite(ratio) & (ratio > 0) & (np.abs(np.log(ratio)) > np.log(DIFFERENT))
+    return scale * np.where(is_different, ratio, 1.0)[:, None]
