@@ -24,7 +24,7 @@ from coreset_mcmc.kernels.base import Kernel, restart_chains
 from coreset_mcmc.methods import QuasiNewton
 from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.draws import collect_draws
-from coreset_mcmc.methods.other_coresets.quasi_newton import QuasiNewtonInfo, QuasiNewtonState, _line_search
+from coreset_mcmc.methods.other_coresets.quasi_newton import QuasiNewtonInfo, QuasiNewtonState, line_search
 from coreset_mcmc.methods.subsampling import SGHMC, SGLD, ConfidenceMH
 from coreset_mcmc.methods.subsampling.confidence import EmpiricalBernstein
 from coreset_mcmc.methods.subsampling.control_variates import fresh_estimate
@@ -46,7 +46,7 @@ class LongDirection(QuasiNewton):
     """A search that begins a thousand times too far out, and takes what it ends with."""
 
     def _step_size(self, state: QuasiNewtonState, line: Any) -> tuple[jax.Array, jax.Array]:
-        found, _ = _line_search(line, jnp.full((), TOO_LONG, state.weights.dtype), self.max_trials)
+        found, _ = line_search(line, jnp.full((), TOO_LONG, state.weights.dtype), self.max_trials)
         applied = jnp.where(state.iteration < self.num_line_searches, found, state.step_size)
         return applied, applied
 

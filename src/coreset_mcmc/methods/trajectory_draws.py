@@ -52,4 +52,5 @@ def trajectories_ahead(positions: Position, target: CoresetTarget, scale: Any) -
 def _sampling(
     positions: Position, target: CoresetTarget, scale: Any, num_tuning: int
 ) -> tuple[TunedSampling, SamplingProblem]:
-    return TunedSampling(jax.device_put(np.asarray(scale)), num_tuning=num_tuning), SamplingProblem(target, positions)
+    sampler = TunedSampling(jax.device_put(np.asarray(scale)), num_tuning=num_tuning)
+    return sampler, jax.device_put(SamplingProblem(target, positions))

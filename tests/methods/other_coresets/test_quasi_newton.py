@@ -132,22 +132,22 @@ class TestLineSearch:
         np.testing.assert_allclose(search.slope_ratio(jnp.asarray(0.8)), expected, rtol=1e-12)
 
     def test_takes_one_if_one_passes(self):
-        step_size, is_found = quasi_newton._line_search(line([5.0], [1.0], -1.0, [0.5]), jnp.ones(()), 1)
+        step_size, is_found = quasi_newton.line_search(line([5.0], [1.0], -1.0, [0.5]), jnp.ones(()), 1)
         assert (step_size, is_found) == (1.0, True)
 
     @pytest.mark.parametrize(("curvature", "expected"), [(1.2, 1.5**-1), (40.0, 1.5**-10), (0.05, None)])
     def test_takes_the_first_that_passes(self, curvature, expected):
         """On a line of ratio 1 - gamma c: too short if c < 0.1, and 1.5^-j is the first below 1/c otherwise."""
         search = line([5.0], [1.0], -1.0, [curvature])
-        step_size, is_found = quasi_newton._line_search(search, jnp.ones(()), 20)
+        step_size, is_found = quasi_newton.line_search(search, jnp.ones(()), 20)
         assert bool(is_found) == (expected is not None)
         if expected is not None:
             np.testing.assert_allclose(step_size, expected, rtol=1e-12)
 
     def test_gives_up_after_so_many_trials(self):
         search = line([5.0], [1.0], -1.0, [40.0])
-        assert not quasi_newton._line_search(search, jnp.ones(()), 10)[1]
-        assert quasi_newton._line_search(search, jnp.ones(()), 11)[1]
+        assert not quasi_newton.line_search(search, jnp.ones(()), 10)[1]
+        assert quasi_newton.line_search(search, jnp.ones(()), 11)[1]
 
     def test_a_step_below_zero_everywhere_is_shrunk(self):
         search = line([0.1, 0.05], [-1.0, -1.0], -1.0, [0.1, 0.1])

@@ -391,8 +391,8 @@ class LeastSquares(MovesByKernel):
     def _by_trajectories(
         self, problem: Problem, coreset: SelectedRows, positions: Position, scale: Any, num_chains: int
     ) -> Trained:
-        sampler = TunedSampling(jax.device_put(np.asarray(scale)))
-        return Trained(sampler, frozen_problem(problem, coreset, positions, num_chains), coreset, Law.CORESET)
+        frozen = jax.device_put(frozen_problem(problem, coreset, positions, num_chains))
+        return Trained(TunedSampling(jax.device_put(np.asarray(scale))), frozen, coreset, Law.CORESET)
 
     def _mode_start(self, problem: Problem) -> ModeStart:
         has_term = self.has_term(problem)

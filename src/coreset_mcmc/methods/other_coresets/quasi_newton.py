@@ -220,7 +220,7 @@ class QuasiNewton(MovesByKernel):
         is_searching = state.iteration < self.num_line_searches
         first = jnp.where(is_searching, 1.0, state.step_size)
         first = _not_all_negative(line, first)
-        found, is_found = _line_search(line, first, self.max_trials)
+        found, is_found = line_search(line, first, self.max_trials)
         remembered = jnp.where(is_searching & is_found, found, state.step_size)
         return jnp.where(is_searching, jnp.where(is_found, found, 0.0), first), remembered
 
@@ -250,7 +250,7 @@ def _not_all_negative(line: _Quadratic, step_size: jax.Array) -> jax.Array:
     return jax.lax.while_loop(is_all_negative, lambda carry: (carry[0] / SHRINKAGE, carry[1] + 1), (step_size, none))[0]
 
 
-def _line_search(line: _Quadratic, first: jax.Array, max_trials: jax.Array | int) -> tuple[jax.Array, jax.Array]:
+def line_search(line: _Quadratic, first: jax.Array, max_trials: jax.Array | int) -> tuple[jax.Array, jax.Array]:
     """The first of ``first``, ``first`` / 1.5, ... that passes the test, and whether any did."""
 
     def go_on(carry: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
