@@ -51,7 +51,7 @@ def test_what_cannot_be_computed(log_ratios, expected):
 def test_pairs_that_are_no_number_are_the_worst():
     draws = LogDensities(np.zeros(8), np.zeros(8))
     around = LogDensities(np.full(8, np.nan), np.zeros(8))
-    assert Surveyed(draws, around, is_told=True).kl_estimate == math.inf
+    assert Surveyed(draws, around, is_told=True, reference=np.zeros(1)).kl_estimate == math.inf
 
 
 @pytest.mark.statistical

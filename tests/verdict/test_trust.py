@@ -48,6 +48,13 @@ def by_name(judged):
     return {finding.name.partition(" ")[0]: finding for finding in judged.findings}
 
 
+def kept_fits(monkeypatch):
+    """A list into which other fits go as they are made."""
+    made, really = [], refits.fit_in_silence
+    monkeypatch.setattr(refits, "fit_in_silence", lambda request: made.append(really(request)) or made[-1])
+    return made
+
+
 @pytest.fixture(scope="module")
 def exact():
     """All rows with weight one: the full posterior itself."""
@@ -120,9 +127,12 @@ class TestKnownTruth:
 
 class TestBrokenOnPurpose:
     def test_weights_times_ten_are_too_narrow(self):
-        """Every interval is a third of its right length; the true KL is 1.4 nats, half the variance at most 0.5."""
+        """Every interval is a third of its right length; the true KL is 1.4 nats, half the variance at most 0.5.
+
+        The shape of the tail, 0.9, is known to a tenth from so many draws.
+        """
         weights = np.full(SIZE, 10.0)
-        judged = given(weights).trust(**ALONE)
+        judged = given(weights).trust(draws=4_000, **ALONE)
         assert judged.verdict == BAD
         assert by_name(judged)["Tail"].level == BAD
         assert judged.kl_estimate > 0.5
@@ -263,14 +273,31 @@ class TestAccount:
         assert any("k-hat" in line for line in lines)
 
     def test_one_pass_is_counted(self, trained):
-        assert trained.trust(draws=50, **ALONE).num_evaluations == 2 * 50 * (SIZE + 40)
+        """Draws of the final check are known already; a fit from a file has forgotten them."""
+        known = trained.checked.num_draws
+        assert trained.trust(draws=known + 8, **ALONE).num_evaluations == 2 * 8 * (SIZE + 40)
+        assert trained.trust(draws=50, **ALONE).num_evaluations == 0
+        forgetful = replace(trained, tree=trained.tree.copy(), checked=None)
+        assert forgetful.trust(draws=50, **ALONE).num_evaluations == 2 * 50 * (SIZE + 40)
+
+    @pytest.mark.full
+    def test_draws_of_the_final_check_count_as_others_do(self):
+        """The same estimate from the same draws, and from more of them, known or not, the closed form to 20 %.
+
+        The shift is along one coordinate, so half the variance of n draws has a relative error of sqrt(2 / n).
+        """
+        shifted = given(shifting(1.0), draws=2_000)
+        known = shifted.checked.num_draws
+        assert shifted.trust(draws=known, **ALONE).kl_estimate == pytest.approx(shifted.kl_estimate, rel=1e-9)
+        joined = shifted.trust(draws=8 * known, **ALONE)
+        alone = replace(shifted, tree=shifted.tree.copy(), checked=None).trust(draws=8 * known, **ALONE)
+        assert joined.num_draws == alone.num_draws == 8 * known
+        assert joined.kl_estimate == pytest.approx(0.5, rel=0.2)
+        assert alone.kl_estimate == pytest.approx(0.5, rel=0.2)
 
     @pytest.mark.full
     def test_other_fits_are_counted_and_compile_nothing(self, trained, monkeypatch):
-        made = []
-        monkeypatch.setattr(
-            refits, "fit_again", lambda *args, **options: made.append(cm.fit(*args, **options)) or made[-1]
-        )
+        made = kept_fits(monkeypatch)
         trained.trust(draws=50, sensitivity=False)
         made.clear()
         before = num_compiled_programs()
@@ -279,20 +306,41 @@ class TestAccount:
         assert len(made) == 2
         assert {part.coreset.size for part in made} == {40}
         assert len({tuple(part.coreset.indices) for part in (trained, *made)}) == 3
-        of_others = sum(round(part.full_passes * SIZE) for part in made)
-        assert judged.num_evaluations == 2 * 50 * (SIZE + 40) + of_others
+        assert judged.num_evaluations == sum(round(part.full_passes * SIZE) for part in made)
         again = trained.trust(draws=50, num_coresets=3, sensitivity=False)
         assert again.rhat_across_coresets == judged.rhat_across_coresets
 
     @pytest.mark.full
+    def test_half_the_rows_stand_in_for_as_many_if_they_agree(self, trained, monkeypatch):
+        made = kept_fits(monkeypatch)
+        judged = trained.trust()
+        assert [part.coreset.size for part in made] == [20]
+        assert "one of them with half the rows" in by_name(judged)["Agreement"].text
+        assert judged.verdict == GOOD
+        made.clear()
+        three = trained.trust(num_coresets=3)
+        assert [part.coreset.size for part in made] == [20, 40]
+        assert three.num_evaluations > judged.num_evaluations
+
+    @pytest.mark.full
+    def test_half_the_rows_that_disagree_speak_for_themselves_alone(self, monkeypatch):
+        """With equal weights half the rows are far off: agreement is that of as many rows, as it would be alone."""
+        untrained = fit(coreset_size=40, method=cm.Uniform(), kernel=cm.kernels.HitAndRunSlice())
+        made = kept_fits(monkeypatch)
+        judged = untrained.trust()
+        assert [part.coreset.size for part in made] == [20, 40]
+        assert "of this size" in by_name(judged)["Agreement"].text
+        assert judged.rhat_across_coresets == untrained.trust(sensitivity=False).rhat_across_coresets
+
+    @pytest.mark.full
     def test_the_division_of_rows_changes_nothing_but_rounding(self, trained, monkeypatch):
         """Never all rows times all draws: leaves of 64 rows, of which the program holds 64 positions at once."""
-        whole = trained.trust(draws=100, **ALONE)
+        whole = replace(trained, tree=trained.tree.copy(), checked=None).trust(draws=100, **ALONE)
         monkeypatch.setattr(layout, "FEWEST_LEAF_ROWS", 64)
         monkeypatch.setattr(layout, "MOST_LEAF_ROWS", 64)
         rows = Rows.of_arrays(DATA)
         assert rows.layout.num_leaves == -(-SIZE // 64) > 2
-        pieces = replace(trained, tree=trained.tree.copy(), rows=rows).trust(draws=100, **ALONE)
+        pieces = replace(trained, tree=trained.tree.copy(), rows=rows, checked=None).trust(draws=100, **ALONE)
         assert pieces.kl_estimate == pytest.approx(whole.kl_estimate, rel=1e-9)
         assert pieces.pareto_k == pytest.approx(whole.pareto_k, abs=1e-6)
 
@@ -304,10 +352,10 @@ class TestAccount:
         assert trained.trust(**ALONE).num_draws == assess.FEWEST_WITH_MANY_ROWS
 
     def test_a_failed_fit_calls_for_care(self, trained, monkeypatch):
-        def fail(*args, **options):
+        def fail(request):
             raise RunError("a chain was lost")
 
-        monkeypatch.setattr(refits, "fit_again", fail)
+        monkeypatch.setattr(refits, "fit_in_silence", fail)
         judged = trained.trust(draws=50)
         assert judged.verdict == CARE
         assert "a chain was lost" in by_name(judged)["Agreement"].text
@@ -406,6 +454,6 @@ class TestComparison:
 @pytest.mark.full
 def test_ctrl_c_in_another_fit_ends_the_assessment(exact, monkeypatch):
     """A half-made fit is no evidence against the one that is judged."""
-    monkeypatch.setattr(refits, "fit_again", lambda *arguments, **options: SimpleNamespace(is_interrupted=True))
+    monkeypatch.setattr(refits, "fit_in_silence", lambda request: SimpleNamespace(is_interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         refits.refit(exact, {}, seed=0, number=1, progressbar=False)

@@ -16,7 +16,7 @@ from coreset_mcmc.methods.contract import Trained
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.at_positions import GROUP
-from coreset_mcmc.posterior.distance import survey
+from coreset_mcmc.posterior.distance import Surveyed, survey
 from coreset_mcmc.posterior.support import bounding_rows, told
 from coreset_mcmc.posterior.target import CoresetTarget
 
@@ -24,29 +24,38 @@ FEWEST_DRAWS, MOST_DRAWS, EVALUATIONS = GROUP, 12 * GROUP, 100_000_000
 """Draws in the estimate; each costs an evaluation of all rows, and its satellite another, so there are fewer with very
 many rows. Sixteen know the estimate to about a third of itself.
 """
+FEW_DRAWS = 4 * GROUP
+"""At most, where only the order of magnitude matters."""
 
 SEED = 20_240_229
 """Of the places around the draws, which are the same for the same draws."""
 
 
 class Check(NamedTuple):
-    """The estimate in nats, NaN where draws are not those of a coreset posterior or nothing is known; what it took."""
+    """What was seen, nothing where draws are not those of a coreset posterior; and what it took."""
 
-    kl_estimate: float
+    surveyed: Surveyed | None
     cost: Cost
     beyond: str = ""
     """Which rows forbid some of the draws, and where; empty if none does."""
 
+    @property
+    def kl_estimate(self) -> float:
+        """In nats; NaN if nothing was seen, or nothing is told by it."""
+        return float("nan") if self.surveyed is None else self.surveyed.kl_estimate
 
-def check_coreset(model: Model, rows: Rows, trained: Trained, draws: Position, starts: Position) -> Check:
+
+def check_coreset(
+    model: Model, rows: Rows, trained: Trained, draws: Position, starts: Position, most_draws: int = MOST_DRAWS
+) -> Check:
     """From draws (draw, chain, ...) of the coreset and their satellites: one pass, and a few if draws are impossible.
 
     ``starts`` are positions that all rows allow.
     """
     if trained.law is not Law.CORESET or trained.coreset is None:
-        return Check(float("nan"), Cost.of())
+        return Check(None, Cost.of())
     began = time.perf_counter()
-    num_draws = int(np.clip(EVALUATIONS // rows.size // (2 * GROUP) * GROUP, FEWEST_DRAWS, MOST_DRAWS))
+    num_draws = int(np.clip(EVALUATIONS // rows.size // (2 * GROUP) * GROUP, FEWEST_DRAWS, most_draws))
 
     def spread(leaf: np.ndarray) -> np.ndarray:
         """Evenly spaced draws, chain after chain; all of them if there are fewer."""
@@ -59,11 +68,11 @@ def check_coreset(model: Model, rows: Rows, trained: Trained, draws: Position, s
     few = rows.weighted(jax.tree.map(np.asarray, target.rows), weights)
     generator = np.random.default_rng(SEED)
     surveyed = survey(generator, model, rows, few, target.term, positions, "final check")[0]
-    count = 2 * len(surveyed.draws.full)
+    count = 2 * surveyed.num_draws
     cost = Cost(time.perf_counter() - began, 0.0, count, count * (rows.size + weights.size), "total reached")
     is_possible = np.isfinite(surveyed.draws.full)
     beyond = "" if is_possible.all() else _beyond(model, rows, positions, is_possible, starts)
-    return Check(surveyed.kl_estimate, cost, beyond)
+    return Check(surveyed, cost, beyond)
 
 
 def _beyond(model: Model, rows: Rows, positions: Position, is_possible: np.ndarray, starts: Position) -> str:

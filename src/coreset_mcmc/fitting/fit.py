@@ -34,6 +34,7 @@ from coreset_mcmc.methods.sizes import advice_for_few_rows, hardly_pays
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.modes.found import nats_left_out
 from coreset_mcmc.results.fit import Fit
+from coreset_mcmc.results.left_out import kl_where_draws_are
 
 
 @entry_point
@@ -114,19 +115,29 @@ def fit(
         callbacks=callbacks,
         engine=engine,
     )
+    fitted = fit_in_silence(request)
+    for message in _warnings_about(request, fitted):
+        warnings.warn(message, stacklevel=3)
+    return fitted
+
+
+def fit_in_silence(request: Request) -> Fit:
+    """What :func:`fit` does, but for warnings."""
     request.check()
-    with show_passes(progressbar):
+    with show_passes(request.progressbar):
         reading = explore(read(request))
-        fitted = fit_growing(request, reading) if coreset_size == "auto" else fit_best(request, reading)
+        fitted = fit_growing(request, reading) if request.coreset_size == "auto" else fit_best(request, reading)
     left_out = nats_left_out(float(fitted.settings.get("other_modes", 0.0))) if fitted.samples_coreset else 0.0
+    return replace(fitted, kl_estimate=fitted.kl_estimate + left_out) if left_out else fitted
+
+
+def _warnings_about(request: Request, fitted: Fit) -> list[str]:
     beyond = str(fitted.settings.get("beyond_the_support", ""))
-    about_coreset = coreset_warnings(fitted.kl_estimate, beyond) if fitted.samples_coreset else []
-    if coreset_size is None and fitted.samples_coreset:
+    about_coreset = coreset_warnings(kl_where_draws_are(fitted), beyond) if fitted.samples_coreset else []
+    if request.coreset_size is None and fitted.samples_coreset:
         about_coreset = [*about_coreset, *_about_size(len(fitted.coreset.indices), fitted.coreset.num_rows)]
     about_training = [str(fitted.settings["shortfall"])] if "shortfall" in fitted.settings else []
-    for message in [*about_training, *mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]:
-        warnings.warn(message, stacklevel=3)
-    return replace(fitted, kl_estimate=fitted.kl_estimate + left_out) if left_out else fitted
+    return [*about_training, *mode_warnings(fitted.settings), *sampling_warnings(fitted.tree), *about_coreset]
 
 
 def _about_size(size: int, num_rows: int) -> list[str]:

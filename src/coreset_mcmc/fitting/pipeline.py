@@ -85,7 +85,8 @@ def fit_once(request: Request, reading: Reading) -> Fit:
     training = train(request, reading.model, planned, reading.keys.train)
     sampling = sample(request, training, reading.keys.sample)
     draws = sampling.history.position
-    check = check_coreset(planned.problem.model, reading.rows, training.trained, draws, reading.positions)
+    model, trained = planned.problem.model, training.trained
+    check = check_coreset(model, reading.rows, trained, draws, reading.positions, request.most_checked)
     return assemble(request, reading, selected, shown, planned, training, sampling, check)
 
 
@@ -117,7 +118,7 @@ def assemble(
         sampling=sampling.run,
         history=sampling.history,
         check=check.cost,
-        kl_estimate=check.kl_estimate,
+        checked=check.surveyed,
         law=training.trained.law,
         coreset=Coreset.of(coreset, reading.rows, planned.problem.position) if coreset is not None else None,
         observed=_observed_rows(model, reading.rows, coreset),

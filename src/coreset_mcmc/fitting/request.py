@@ -13,6 +13,7 @@ from coreset_mcmc.data.engine import Engine
 from coreset_mcmc.data.selection import Selection
 from coreset_mcmc.driver.checkpoint import Checkpoint
 from coreset_mcmc.driver.run import Callback
+from coreset_mcmc.fitting.final_check import MOST_DRAWS
 from coreset_mcmc.kernels.base import Kernel
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.models.model import Model
@@ -27,23 +28,25 @@ class Request:
 
     model: Model
     data: Any
-    coreset_size: int | Literal["auto"] | None
-    kl_target: float
-    draws: int
-    tune: int
-    chains: int
     random_seed: int
-    progressbar: bool
-    method: Method | None
-    kernel: Kernel | None
-    selection: Selection | None
-    initvals: Position | None
-    dims: Mapping[str, Any] | None
-    coords: Mapping[str, Any] | None
-    var_names: Sequence[str] | str | None
-    checkpoint: Checkpoint | Path | str | None
-    callbacks: Sequence[Callback]
+    coreset_size: int | Literal["auto"] | None = None
+    kl_target: float = 0.05
+    draws: int = 1000
+    tune: int = 500
+    chains: int = 4
+    progressbar: bool = True
+    method: Method | None = None
+    kernel: Kernel | None = None
+    selection: Selection | None = None
+    initvals: Position | None = None
+    dims: Mapping[str, Any] | None = None
+    coords: Mapping[str, Any] | None = None
+    var_names: Sequence[str] | str | None = None
+    checkpoint: Checkpoint | Path | str | None = None
+    callbacks: Sequence[Callback] = ()
     engine: Engine | None = None
+    most_checked: int = MOST_DRAWS
+    """Draws in the final check, at most."""
 
     def check(self) -> None:
         """Refuse what cannot be meant."""

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from coreset_mcmc.core.trees import flat_positions, num_positions
+from coreset_mcmc.core.trees import first_position, flat_positions, num_positions
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.rows import Rows
 from coreset_mcmc.models.model import Model
@@ -63,6 +63,27 @@ class Surveyed(NamedTuple):
     around: LogDensities
     is_told: bool
     """Whether rows say different things at different places of these."""
+    reference: Position
+    """One place: surveys with the same one share the constants of their log-densities."""
+
+    @property
+    def num_draws(self) -> int:
+        """Half of the places."""
+        return len(self.draws.full)
+
+    def thinned(self, count: int) -> Surveyed:
+        """At most ``count`` evenly spaced draws of these."""
+        kept = np.linspace(0, self.num_draws - 1, min(count, self.num_draws)).astype(int)
+        draws, around = (LogDensities(part.full[kept], part.coreset[kept]) for part in (self.draws, self.around))
+        return self._replace(draws=draws, around=around)
+
+    def joined(self, other: Surveyed) -> Surveyed:
+        """Both, if they have the same reference."""
+        draws, around = (
+            LogDensities(np.concatenate([one.full, more.full]), np.concatenate([one.coreset, more.coreset]))
+            for one, more in ((self.draws, other.draws), (self.around, other.around))
+        )
+        return self._replace(draws=draws, around=around, is_told=self.is_told or other.is_told)
 
     @property
     def kl_estimate(self) -> float:
@@ -105,17 +126,26 @@ def survey(
     term: GaussianTerm | None,
     positions: Position,
     description: str,
+    reference: Position | None = None,
 ) -> tuple[Surveyed, Position]:
-    """Look at draws (J, ...) of the coreset posterior and around them; the satellites are returned, too."""
+    """Look at draws (J, ...) of the coreset posterior and around them; the satellites are returned, too.
+
+    ``reference`` is that of another survey, to which this one is added.
+    """
     around = satellites(generator, positions)
-    both = jax.tree.map(lambda one, other: np.concatenate([np.asarray(one), np.asarray(other)]), positions, around)
-    found, likelihood = log_densities(model, rows, few, term, both, description)
-    count = num_positions(positions)
-    first, second = (LogDensities(*(part[half] for part in found)) for half in (slice(count), slice(count, None)))
+    count, begin = num_positions(positions), int(reference is not None)
+    own = jax.tree.map(np.asarray, first_position(positions) if reference is None else reference)
+    before = [jax.tree.map(lambda leaf: leaf[None], own)] * begin
+    places = jax.tree.map(
+        lambda *parts: np.concatenate([np.asarray(part) for part in parts]), *before, positions, around
+    )
+    found, likelihood = log_densities(model, rows, few, term, places, description)
+    halves = (slice(begin, begin + count), slice(begin + count, None))
+    first, second = (LogDensities(*(part[half] for part in found)) for half in halves)
     has_moved = bool(np.any(np.ptp(flat_positions(positions), axis=0) > 0))
     with np.errstate(invalid="ignore"):
         is_same = bool(np.all(np.abs(likelihood - likelihood[0]) <= SAME))
-    return Surveyed(first, second, has_moved and not is_same), around
+    return Surveyed(first, second, has_moved and not is_same, own), around
 
 
 def estimated_kl(log_ratios: np.ndarray, paired: np.ndarray | None = None) -> float:

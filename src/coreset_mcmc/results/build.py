@@ -16,6 +16,7 @@ from coreset_mcmc.driver.run import Run
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.models.with_data import bound
+from coreset_mcmc.posterior.distance import Surveyed
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.results.skeleton import BARE, names_from, names_of_start
@@ -44,7 +45,7 @@ def build_fit(
     history: Any,
     check: Cost,
     law: Law,
-    kl_estimate: float,
+    checked: Surveyed | None,
     coreset: Coreset | None,
     settings: Mapping[str, Any],
     dims: Mapping[str, Any] | None,
@@ -67,7 +68,7 @@ def build_fit(
     return Fit(
         tree,
         law=law,
-        kl_estimate=kl_estimate,
+        kl_estimate=float("nan") if checked is None else checked.kl_estimate,
         pilot=pilot,
         training=Cost.of(training),
         sampling=Cost.of(sampling),
@@ -78,6 +79,7 @@ def build_fit(
         data=data,
         rows=rows,
         recipe=dict(recipe),
+        checked=checked,
     )
 
 

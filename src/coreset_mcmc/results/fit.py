@@ -22,6 +22,7 @@ from coreset_mcmc.data.source import Source
 from coreset_mcmc.driver.cost import Cost
 from coreset_mcmc.methods.law import Law
 from coreset_mcmc.models.model import Model
+from coreset_mcmc.posterior.distance import Surveyed
 from coreset_mcmc.results.coreset import Coreset
 from coreset_mcmc.results.full_posterior import FullDraws, exact_draws, reweighted
 from coreset_mcmc.results.inferencedata import to_inferencedata
@@ -82,6 +83,8 @@ class Fit:
     """The same as they were passed over, with what is known about them; None after :func:`load`."""
     recipe: Mapping[str, Any] | None = field(default=None, repr=False)
     """Options of ``fit`` that make another one like it with another seed; None after :func:`load`."""
+    checked: Surveyed | None = field(default=None, repr=False)
+    """Both posteriors at the draws of the final check; None after :func:`load`, or if there was none."""
 
     def __post_init__(self) -> None:
         """The tree always carries what its groups cannot hold, so that any way of saving it saves all."""
@@ -384,6 +387,7 @@ class Fit:
             kl_estimate=float("nan"),
             settings={**self.settings, **made.settings},
             sampling=made.cost or self.sampling,
+            checked=None,
         )
 
 

@@ -1,4 +1,9 @@
-"""The assessment: one pass over all rows for a few hundred draws, and a few fits with other rows."""
+"""The assessment: a few hundred draws against all rows, and a few fits with other rows.
+
+It is to cost no more than the fit. So draws that the final check of the fit has seen are not seen again; other fits are
+checked by fewer draws, for only the order of their distance matters; and a coreset of half the rows that agrees with
+the one at hand is evidence enough: as many rows make smaller errors. If it does not agree, as many rows are tried.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,11 @@ import numpy as np
 
 from coreset_mcmc.core.entry_point import entry_point
 from coreset_mcmc.core.errors import require, require_count
-from coreset_mcmc.core.trees import thinned
+from coreset_mcmc.core.trees import num_positions, pooled, thinned
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.blocks import rows_of
 from coreset_mcmc.diagnostics.mixing import sampling_quality
-from coreset_mcmc.driver.progress import labelled, show_passes
+from coreset_mcmc.driver.progress import show_passes
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.distance import NEGLIGIBLE, survey
 from coreset_mcmc.posterior.modes.found import nats_left_out
@@ -25,9 +30,9 @@ from coreset_mcmc.results.ratios import smoothed, weighted_rows
 from coreset_mcmc.verdict import rules
 from coreset_mcmc.verdict.other_draws import without_coreset_draws
 from coreset_mcmc.verdict.other_modes import other_modes
-from coreset_mcmc.verdict.refits import Refit, compare, largest_known, num_parameters, options_of, refit, with_rows
+from coreset_mcmc.verdict.refits import largest_known, num_parameters, other_coresets
 from coreset_mcmc.verdict.users_names import users_name
-from coreset_mcmc.verdict.verdict import Finding, Trust, conclude
+from coreset_mcmc.verdict.verdict import Trust, conclude
 
 FEWEST_DRAWS = 25
 """Pareto smoothing fits a tail to the largest fifth of them."""
@@ -72,9 +77,9 @@ def trust(
     Args:
         fit: what :func:`fit` returned; one read from a file needs its model and data.
         draws: how many evenly spaced draws go through all rows; with very many rows fewer do, at least 50.
-        num_coresets: this coreset and others of the same size with rows drawn anew, each a fit of its own; nothing
-            compiles again. 1 leaves the comparison out.
-        sensitivity: fit a coreset of half the rows, too; it uses the programs of this one.
+        num_coresets: this coreset and others with rows drawn anew, each a fit of its own; nothing compiles again. They
+            have as many rows, but for one of half the rows where that agrees already. 1 leaves the comparison out.
+        sensitivity: fit a coreset of half the rows; it uses the programs of this one.
         random_seed: for the rows of the other coresets.
         progressbar: show the progress of a long pass, and of the other fits.
     """
@@ -92,26 +97,25 @@ def trust(
         rules.distance(passed.kl_estimate, passed.num_draws),
         rules.tails(passed.pareto_k, passed.effective_draws, passed.num_draws, matters=matters),
     ]
-    options = options_of(fit)
-    others = []
-    for number in range(1, num_coresets):
-        with labelled(f"coreset {number + 1} of {num_coresets}: "):
-            others.append(refit(fit, options, seed=random_seed, number=number, progressbar=progressbar))
-    comparison = compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
-    if comparison.place:
-        comparison = comparison._replace(place=users_name(fit, comparison.place))
-    kl_of_others = largest_known(kl_where_draws_are(other.fit) for other in others if other.fit is not None)
-    if others:
-        failure = next((other.failure for other in others if other.failure), "")
-        findings.append(rules.agreement(*comparison, num_coresets, failure, kl_of_others=kl_of_others))
+    half_size = fit.coreset.size // 2
+    with_half = sensitivity and half_size > 0
+    others = other_coresets(
+        fit, positions, num_coresets, half_size if with_half else 0, seed=random_seed, progressbar=progressbar
+    )
+    kl_of_others = largest_known(kl_where_draws_are(other.fit) for other in others.compared if other.fit is not None)
+    if others.compared:
+        failure = next((other.failure for other in others.compared if other.failure), "")
+        place = others.comparison.place
+        shown = others.comparison._replace(place=users_name(fit, place) if place else "")
+        findings.append(
+            rules.agreement(*shown, num_coresets, failure, kl_of_others=kl_of_others, has_half=others.half_stands_in)
+        )
     effective_rows = _effective_rows(fit, model, positions)
     if fit.coreset.term is None:
         findings.append(rules.rows(effective_rows, num_parameters(positions), fit.coreset.num_rows))
-    half, half_size = Refit(None, ""), fit.coreset.size // 2
-    if sensitivity and half_size > 0:
-        with labelled("half the rows: "):
-            half = refit(fit, with_rows(options, half_size), seed=random_seed, number=0, progressbar=progressbar)
-        findings.append(_reserve(half, half_size, matters=matters))
+    if with_half:
+        half = others.half
+        findings.append(rules.reserve(half.kl_estimate, half_size, half.failure, matters=matters))
     with show_passes(progressbar):
         elsewhere = other_modes(fit, model, positions, seed=random_seed)
     findings += [elsewhere.finding, rules.sampling(sampling_quality(fit.tree))]
@@ -126,20 +130,14 @@ def trust(
         pareto_k=passed.pareto_k,
         effective_draws=passed.effective_draws,
         num_draws=passed.num_draws,
-        rhat_across_coresets=comparison.rhat,
-        largest_shift=comparison.largest_shift,
+        rhat_across_coresets=others.comparison.rhat,
+        largest_shift=others.comparison.largest_shift,
         effective_rows=effective_rows,
-        size_sensitivity=half.kl_estimate,
+        size_sensitivity=others.half.kl_estimate,
         kl_of_others=kl_of_others,
         seconds=time.perf_counter() - began,
-        num_evaluations=passed.num_evaluations
-        + elsewhere.num_evaluations
-        + sum(made.num_evaluations for made in (*others, half)),
+        num_evaluations=passed.num_evaluations + elsewhere.num_evaluations + others.num_evaluations,
     )
-
-
-def _reserve(half: Refit, half_size: int, *, matters: bool) -> Finding:
-    return rules.reserve(half.kl_estimate, half_size, half.failure, matters=matters)
 
 
 def _effective_rows(fit: Fit, model: Model, positions: Position) -> float:
@@ -159,14 +157,22 @@ class PassOverRows(NamedTuple):
 
 
 def _pass_over_rows(fit: Fit, model: Model, positions: Position, draws: int, seed: int) -> PassOverRows:
+    """The draws of the final check are among them: only the others are evaluated."""
     rows, coreset = rows_of(fit.own_rows, "trust", infinite=model.infinite), fit.coreset
-    kept = thinned(positions, min(draws, max(MOST_EVALUATIONS // (2 * rows.size), FEWEST_WITH_MANY_ROWS)))
-    few = weighted_rows(rows, coreset.selected)
-    generator = np.random.default_rng(seed)
-    surveyed = survey(generator, model, rows, few, coreset.selected.term, kept, "checking")[0]
+    wanted = min(
+        draws, max(MOST_EVALUATIONS // (2 * rows.size), FEWEST_WITH_MANY_ROWS), num_positions(pooled(positions))
+    )
+    surveyed = None if fit.checked is None else fit.checked.thinned(wanted)
+    missing = wanted if surveyed is None else wanted - surveyed.num_draws
+    if missing:
+        few, reference = weighted_rows(rows, coreset.selected), None if surveyed is None else surveyed.reference
+        generator, kept, term = np.random.default_rng(seed), thinned(positions, missing), coreset.selected.term
+        more = survey(generator, model, rows, few, term, kept, "checking", reference)[0]
+        surveyed = more if surveyed is None else surveyed.joined(more)
+    assert surveyed is not None
     log_ratios = surveyed.draws.log_ratios
     count = len(log_ratios)
-    num_evaluations = 2 * count * (rows.size + coreset.size)
+    num_evaluations = 2 * missing * (rows.size + coreset.size)
     if count < FEWEST_DRAWS:
         return PassOverRows(surveyed.kl_estimate, math.nan, math.nan, count, num_evaluations)
     ratios = smoothed(log_ratios)

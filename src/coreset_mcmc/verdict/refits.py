@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,11 +13,15 @@ from coreset_mcmc.core.errors import InputError, RunError
 from coreset_mcmc.core.trees import chain_first, named_leaves, pooled
 from coreset_mcmc.core.types import Position
 from coreset_mcmc.data.selection import Selection
-from coreset_mcmc.fitting.fit import fit as fit_again
+from coreset_mcmc.driver.progress import labelled
+from coreset_mcmc.fitting.final_check import FEW_DRAWS
+from coreset_mcmc.fitting.fit import fit_in_silence
+from coreset_mcmc.fitting.request import Request
 from coreset_mcmc.methods.contract import Method
 from coreset_mcmc.methods.registry import DEFAULT_METHOD, METHODS
 from coreset_mcmc.results.fit import Fit
 from coreset_mcmc.results.left_out import kl_where_draws_are
+from coreset_mcmc.verdict import rules
 
 
 def options_of(fit: Fit) -> dict[str, Any]:
@@ -81,12 +84,11 @@ def refit(fit: Fit, options: dict[str, Any], *, seed: int, number: int, progress
     entropy = [int(fit.settings["random_seed"]), seed, number]
     own_seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
     assert fit.model is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        try:
-            made = fit_again(fit.model, fit.own_rows, random_seed=own_seed, progressbar=progressbar, **options)
-        except (RunError, InputError) as error:
-            return Refit(None, str(error).rstrip("."))
+    request = Request(fit.model, fit.own_rows, own_seed, progressbar=progressbar, most_checked=FEW_DRAWS, **options)
+    try:
+        made = fit_in_silence(request)
+    except (RunError, InputError) as error:
+        return Refit(None, str(error).rstrip("."))
     if made.is_interrupted:
         raise KeyboardInterrupt("interrupted while a coreset of other rows was fitted")
     return Refit(made, "")
@@ -123,6 +125,44 @@ def compare(positions: Sequence[Position]) -> Comparison:
         shift = np.ptp(groups.mean(axis=1), axis=0) / spread
     rhat, shift = (np.where(np.isnan(values), np.inf, values) for values in (rhat, shift))
     return Comparison(float(rhat.max()), float(shift.max()), names[shift.argmax()])
+
+
+class OtherCoresets(NamedTuple):
+    """Fits with other rows, and how their draws differ from those of the fit that is judged."""
+
+    half: Refit
+    """With half the rows; of no fit if there is none."""
+    half_stands_in: bool
+    """Whether it is one of those that are compared."""
+    compared: list[Refit]
+    comparison: Comparison
+    num_evaluations: int
+
+
+def other_coresets(
+    fit: Fit, positions: Position, num_coresets: int, half_size: int, *, seed: int, progressbar: bool
+) -> OtherCoresets:
+    """One of half the rows, if ``half_size`` is not zero, and as many more as are compared with ``fit``.
+
+    The half one counts among these if it is near by its own estimate and agrees with ``fit``.
+    """
+    options, half, made = options_of(fit), Refit(None, ""), []
+    if half_size:
+        with labelled("half the rows: "):
+            half = refit(fit, with_rows(options, half_size), seed=seed, number=0, progressbar=progressbar)
+    comparison = _compared(positions, [half] if num_coresets > 1 and half.kl_estimate <= rules.HALF_CARE else [])
+    stand_ins = [half] if comparison.rhat <= rules.ACROSS_CARE else []
+    for number in range(1 + len(stand_ins), num_coresets):
+        with labelled(f"coreset {number + 1} of {num_coresets}: "):
+            made.append(refit(fit, options, seed=seed, number=number, progressbar=progressbar))
+    if made or not stand_ins:
+        comparison = _compared(positions, [*stand_ins, *made])
+    num_evaluations = sum(other.num_evaluations for other in (half, *made))
+    return OtherCoresets(half, bool(stand_ins), [*stand_ins, *made], comparison, num_evaluations)
+
+
+def _compared(positions: Position, others: list[Refit]) -> Comparison:
+    return compare([positions, *(other.fit.positions() for other in others if other.fit is not None)])
 
 
 def _columns(positions: Position) -> tuple[list[str], np.ndarray]:

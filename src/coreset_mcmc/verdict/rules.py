@@ -17,7 +17,8 @@ is of no consequence: then k-hat is shown but not judged.
 other errors. If each coreset misplaces a mean by e standard deviations, G of them have an R-hat of
 sqrt(1 + e^2 2 (G - 1) / (2 G - 1)), because R-hat splits each group in two: for two coresets e = 0.39 gives 1.05 and
 e = 1 gives 1.3. Where another coreset is far away by its own estimate, the disagreement is its own fault: this size
-works for some rows and not for others, which calls for care but does not condemn the one at hand.
+works for some rows and not for others, which calls for care but does not condemn the one at hand. A coreset of half the
+rows makes larger errors than one of as many: where it agrees, so would another of this size, and it stands in for it.
 
 **Effective rows.** Fewer than parameters means that a few heavy rows decide the result. That may be right, as where
 rows repeat and one of each kind stands for all, so it calls for care at most. Kish's number is taken of the weights and
@@ -107,9 +108,19 @@ def _shape(pareto_k: float) -> str:
 
 
 def agreement(
-    rhat: float, shift: float, place: str, num_coresets: int, failure: str, *, kl_of_others: float = math.nan
+    rhat: float,
+    shift: float,
+    place: str,
+    num_coresets: int,
+    failure: str,
+    *,
+    kl_of_others: float = math.nan,
+    has_half: bool = False,
 ) -> Finding:
-    """Whether independently drawn coresets give the same posterior; ``kl_of_others`` is their largest estimated KL."""
+    """Whether independently drawn coresets give the same posterior; ``kl_of_others`` is their largest estimated KL.
+
+    ``has_half``: one of them has half the rows.
+    """
     name = "Agreement across coresets (R-hat)"
     if math.isnan(rhat):
         reason = failure or "no parameter varies"
@@ -122,8 +133,9 @@ def agreement(
     }[level]
     if level == BAD and kl_of_others > KL_BAD:
         level, meaning = CARE, f"another coreset is {nats(kl_of_others)} off, so this size works for some rows only"
+    sizes = ", one of them with half the rows," if has_half else " of this size"
     text = (
-        f"Across {num_coresets} independently drawn coresets of this size R-hat is {rhat:.3f} and a posterior mean "
+        f"Across {num_coresets} independently drawn coresets{sizes} R-hat is {rhat:.3f} and a posterior mean "
         f"moves by up to {shift:.2g} standard deviations{f' ({place})' if place else ''}: {meaning}."
     )
     return finding(name, rhat, level, text, LARGER)
