@@ -6,10 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import cho_factor
 
 from coreset_mcmc import datasets
 from coreset_mcmc.core.status import Status
 from coreset_mcmc.models import gaussian_location, poisson_regression
+from coreset_mcmc.posterior import newton
 from coreset_mcmc.posterior.full import num_derivative_evaluations
 from coreset_mcmc.posterior.newton import NewtonSearch, approximation_at, find_mode, newton_decrement
 from coreset_mcmc.posterior.second_order import Derivatives
@@ -138,3 +140,34 @@ def test_units_of_the_parameters_do_not_matter(spread):
     np.testing.assert_allclose(gaussian.mean * units, step, rtol=1e-9)
     factor = gaussian.scale_factor * units[:, None]
     np.testing.assert_allclose(factor @ factor.T, np.linalg.inv(curvature), rtol=1e-9)
+
+
+@pytest.mark.parametrize("num_flat", [0, 1])
+def test_a_cholesky_factor_and_eigenvectors_lead_to_the_same_place(rng, monkeypatch, num_flat):
+    """In many dimensions, where there is a peak; where there is none eigenvectors serve as before."""
+    dim = 30
+    root = rng.normal(size=(dim, dim)) * np.geomspace(1e-3, 1e3, dim)
+    hessian = -root.T @ root
+    hessian[:num_flat, :num_flat] = 1.0
+    at = Derivatives(np.float64(0.0), rng.normal(size=dim), hessian)
+    search = NewtonSearch()
+    state = search.begin(np.zeros(dim))._replace(derivatives=at)
+    expected, decrement = search.propose(state), newton_decrement(at)
+    called = []
+    monkeypatch.setattr(newton, "MANY_DIMENSIONS", dim)
+    monkeypatch.setattr(newton, "cho_factor", lambda *args, **options: called.append(1) or cho_factor(*args, **options))
+    found = search.propose(state)
+    np.testing.assert_allclose(
+        found.position, expected.position, rtol=1e-6, atol=1e-9 * np.abs(expected.position).max()
+    )
+    np.testing.assert_allclose(found.rise, expected.rise, rtol=1e-6)
+    np.testing.assert_allclose(newton_decrement(at), decrement, rtol=1e-6)
+    assert np.isinf(decrement) == bool(num_flat)
+    assert len(called) == (0 if num_flat else 2)
+
+
+def test_derivatives_that_are_no_numbers_have_no_peak_in_many_dimensions(monkeypatch):
+    monkeypatch.setattr(newton, "MANY_DIMENSIONS", 2)
+    nothing = np.full(2, np.nan)
+    assert newton_decrement(Derivatives(np.float64(0.0), nothing, -np.eye(2))) == np.inf
+    assert newton_decrement(Derivatives(np.float64(0.0), np.ones(2), np.full((2, 2), np.nan))) == np.inf

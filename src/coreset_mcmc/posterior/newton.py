@@ -18,7 +18,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky
 
 from coreset_mcmc.core.errors import require_count, require_positive
 from coreset_mcmc.core.status import Status
@@ -34,6 +36,8 @@ ROUNDING = 1e-12
 """A step may lower the log-density by this fraction of its size: sums over many rows are not more exact than that."""
 
 SMALLEST_CURVATURE = 1e-12
+MANY_DIMENSIONS = 200
+"""From here on a Cholesky factor is tried before eigenvectors."""
 """Relative to the diagonal of the Hessian; below it a direction counts as flat."""
 
 SMALLEST_DIAGONAL = 1e-200
@@ -225,6 +229,10 @@ def approximation_at(state: NewtonSearchState) -> LaplaceApproximation:
 
 def newton_decrement(at: Derivatives) -> Array:
     """sqrt(g' (-H)^-1 g), infinite unless the Hessian is negative definite."""
+    peak = _peak(at)
+    if peak is not None:
+        decrement = np.sqrt(peak.slope @ peak.step(0.0))
+        return decrement if np.isfinite(decrement) else np.float64(np.inf)
     xp = at.gradient.__array_namespace__()
     curvature = _scaled_curvature(at)
     is_peaked = xp.min(curvature.spectrum) > SMALLEST_CURVATURE
@@ -256,8 +264,8 @@ class _Curvature(NamedTuple):
     """(d, d): its eigenvectors, in columns."""
 
 
-def _scaled_curvature(at: Derivatives) -> _Curvature:
-    """NaN in all numbers unless those of the Hessian are finite."""
+def _scaled(at: Derivatives) -> tuple[Array, Array, Array]:
+    """The scale (d,), minus the Hessian in scaled coordinates, zeros if it is not finite, and whether it is."""
     xp = at.gradient.__array_namespace__()
     is_finite = xp.all(xp.isfinite(at.hessian))
     hessian = xp.where(is_finite, at.hessian, 0.0)
@@ -265,13 +273,54 @@ def _scaled_curvature(at: Derivatives) -> _Curvature:
     is_curved = diagonal > SMALLEST_DIAGONAL
     flat = SMALLEST_CURVATURE * xp.maximum(xp.max(diagonal), 1.0)
     scale = 1.0 / xp.sqrt(xp.where(is_curved, diagonal, flat))
-    spectrum, vectors = xp.linalg.eigh(-hessian * scale[:, None] * scale)
+    return scale, -hessian * scale[:, None] * scale, is_finite
+
+
+def _scaled_curvature(at: Derivatives) -> _Curvature:
+    """NaN in all numbers unless those of the Hessian are finite."""
+    xp = at.gradient.__array_namespace__()
+    scale, matrix, is_finite = _scaled(at)
+    spectrum, vectors = xp.linalg.eigh(matrix)
     spectrum = xp.where(is_finite, spectrum, xp.nan)
     return _Curvature(scale, (scale * at.gradient) @ vectors, spectrum, vectors)
 
 
+class _Peak(NamedTuple):
+    """A local quadratic that has a peak, in the coordinates of :class:`_Curvature`, on the host."""
+
+    scale: np.ndarray
+    slope: np.ndarray
+    """The scaled gradient (d,)."""
+    matrix: np.ndarray
+    """The scaled minus Hessian (d, d)."""
+
+    def step(self, damping: Array | float) -> np.ndarray:
+        """To its peak, or less far, in scaled coordinates."""
+        damped = self.matrix.copy()
+        damped[np.diag_indices(len(damped))] += damping
+        factor = cho_factor(damped, overwrite_a=True, check_finite=False)
+        result: np.ndarray = cho_solve(factor, self.slope, check_finite=False)
+        return result
+
+
+def _peak(at: Derivatives) -> _Peak | None:
+    """Where a Cholesky factor does, which takes a tenth of the time of eigenvectors; None elsewhere."""
+    if not isinstance(at.hessian, np.ndarray) or len(at.hessian) < MANY_DIMENSIONS:
+        return None
+    scale, matrix, is_finite = _scaled(at)
+    try:
+        cholesky(matrix - SMALLEST_CURVATURE * np.eye(len(matrix)), overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    return _Peak(scale, scale * at.gradient, matrix) if is_finite else None
+
+
 def _uphill_step(at: Derivatives, damping: Array) -> tuple[Array, Array]:
     """The damped step, and by how much the local quadratic rises along it."""
+    peak = _peak(at)
+    if peak is not None:
+        step = peak.step(damping)
+        return peak.scale * step, peak.slope @ step - 0.5 * step @ (peak.matrix @ step)
     xp = at.gradient.__array_namespace__()
     scale, slopes, spectrum, vectors = _scaled_curvature(at)
     along = slopes / (xp.maximum(xp.abs(spectrum), SMALLEST_CURVATURE) + damping)

@@ -113,6 +113,7 @@ def test_curvature_of_rows_along_a_direction(at_mode, rng):
 
 
 NONE_WHOLE = np.zeros(NUM_CHOSEN, bool)
+NONE_KNOWN = np.zeros((64, DIM))
 
 
 def equations_of(problem, expansion, rng, num_draws=120):
@@ -127,7 +128,7 @@ def test_solutions_curve_no_more_than_all_rows(at_mode, rng):
     """Without the limit some direction overshoots; with it P is positive definite and the fit is hardly worse."""
     problem, expansion = at_mode
     values, totals = equations_of(problem, expansion, rng)
-    curvature, anchor = RowCurvature(problem, expansion, NONE_WHOLE), np.ones(NUM_CHOSEN)
+    curvature, anchor = RowCurvature(problem, expansion, NONE_WHOLE, NONE_KNOWN), np.ones(NUM_CHOSEN)
     free = nonnegative_ridge(NormalEquations.of(values, totals), anchor, 1e-6).weights
     assert curvature.largest(free) > 1.2, "otherwise the limit has nothing to do"
     within = solve_within(values, totals, anchor, 1e-6, curvature).weights
@@ -141,12 +142,46 @@ def test_solutions_curve_no_more_than_all_rows(at_mode, rng):
     assert left[0] < 0.7 * np.mean(totals**2)
 
 
+def test_directions_of_one_solve_limit_the_next(at_mode, rng, monkeypatch):
+    """Of other draws: the same quality with fewer solves, and any direction of unit length is a valid limit."""
+    problem, expansion = at_mode
+    first, second = (equations_of(problem, expansion, rng) for _ in range(2))
+    num_solves = []
+    monkeypatch.setattr(
+        curvature_module,
+        "nonnegative_ridge",
+        lambda *args, **options: num_solves.append(1) or nonnegative_ridge(*args, **options),
+    )
+
+    def solved(equations, known):
+        num_solves.clear()
+        made = solve_within(*equations, np.ones(NUM_CHOSEN), 1e-6, RowCurvature(problem, expansion, NONE_WHOLE, known))
+        return made, len(num_solves), np.mean((equations[1] - equations[0] @ made.weights) ** 2)
+
+    known = solved(first, NONE_KNOWN)[0].known
+    lengths = np.linalg.norm(known, axis=1)
+    np.testing.assert_allclose(lengths[lengths > 0], 1.0, rtol=1e-9)
+    (_, from_nothing, alone), (with_them, from_known, together) = solved(second, NONE_KNOWN), solved(second, known)
+    assert from_known < from_nothing
+    assert together < 1.1 * alone
+    assert RowCurvature(problem, expansion, NONE_WHOLE, known).largest(with_them.weights) <= MOST_CURVATURE + 1e-9
+
+
+def test_a_rough_solve_is_scaled_to_what_is_allowed(at_mode, rng):
+    problem, expansion = at_mode
+    values, totals = equations_of(problem, expansion, rng)
+    rough = RowCurvature(problem, expansion, NONE_WHOLE, NONE_KNOWN, is_rough=True)
+    within = solve_within(values, totals, np.ones(NUM_CHOSEN), 1e-6, rough).weights
+    assert rough.largest(within) <= MOST_CURVATURE + 1e-9
+    assert np.mean((totals - values @ within) ** 2) < np.mean(totals**2)
+
+
 def test_whole_rows_count_once_and_leave_room_for_the_others(at_mode, rng):
     """Their weights are one, also where the others are scaled, and P stays positive definite."""
     problem, expansion = at_mode
     values, totals = equations_of(problem, expansion, rng)
     is_whole = np.arange(NUM_CHOSEN) % 7 == 0
-    curvature, anchor = RowCurvature(problem, expansion, is_whole), np.ones(NUM_CHOSEN)
+    curvature, anchor = RowCurvature(problem, expansion, is_whole, NONE_KNOWN), np.ones(NUM_CHOSEN)
     within = solve_within(values, totals, anchor, 1e-6, curvature).weights
     np.testing.assert_array_equal(within[is_whole], 1.0)
     assert np.any(within[~is_whole] == 0)
@@ -164,7 +199,7 @@ def test_whole_rows_that_are_all_there_is_leave_nothing(at_mode):
     is_whole = np.ones(NUM_CHOSEN, bool)
     alone = weighted_derivatives(problem, problem.rows, np.ones(NUM_CHOSEN), expansion.centre)[1]
     factor = np.linalg.cholesky(np.linalg.inv(alone))
-    only = RowCurvature(problem, replace(own, curvature=alone, whitening=factor), is_whole)
+    only = RowCurvature(problem, replace(own, curvature=alone, whitening=factor), is_whole, NONE_KNOWN)
     assert np.all(np.isfinite(only.whitening))
     assert only.largest(np.ones(NUM_CHOSEN)) == 0.0
 
@@ -173,7 +208,7 @@ def test_a_curvature_that_is_not_a_number_is_no_solution(at_mode, rng, monkeypat
     problem, expansion = at_mode
     values, totals = equations_of(problem, expansion, rng)
     monkeypatch.setattr(curvature_module.RowCurvature, "of", lambda self, weights: np.full((DIM, DIM), np.nan))
-    curvature = RowCurvature(problem, expansion, NONE_WHOLE)
+    curvature = RowCurvature(problem, expansion, NONE_WHOLE, NONE_KNOWN)
     assert np.isnan(solve_within(values, totals, np.ones(NUM_CHOSEN), 1e-6, curvature).weights).all()
     assert curvature.largest(np.ones(NUM_CHOSEN)) == np.inf
     np.testing.assert_array_equal(curvature.scaled(np.ones(NUM_CHOSEN)), 0.0)

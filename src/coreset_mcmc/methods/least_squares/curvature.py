@@ -6,7 +6,8 @@ a factor of (1 + sqrt(d / M))^2 if they are weighted without bias). So direction
 solve, sum_m w_m (v' A_m v) <= 1 for an eigenvector v, and the solve is repeated with more and more of them. All that
 is needed of a model are the curvature of the weighted rows and second derivatives of single rows along a direction:
 no matrix for each row. In the end the weights are scaled down by what is left of the overshoot, which costs little: a
-share e of the weights is a share e of the remainders. (An exact solution would be a semi-definite program, for which
+share e of the weights is a share e of the remainders. A direction that limits one solve limits any other, whatever its rows:
+the next begins with those that came nearest to one. (An exact solution would be a semi-definite program, for which
 the M matrices of the rows would have to be kept, and no solver of the field takes M = 1 000 and d = 300 in seconds.)
 
 *Whole rows* count once, as they do in the sum over all rows: those that were in the coreset for sure, and whose
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -29,7 +30,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.least_squares.expansion import Expansion, weighted_derivatives
-from coreset_mcmc.methods.least_squares.nonnegative import Limits, NormalEquations, Solution, nonnegative_ridge
+from coreset_mcmc.methods.least_squares.nonnegative import Limits, NormalEquations, nonnegative_ridge
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.by_passes import posterior_of
 from coreset_mcmc.posterior.problem import Problem
@@ -37,8 +38,10 @@ from coreset_mcmc.posterior.problem import Problem
 MOST_CURVATURE = 0.999
 """Largest eigenvalue in the end."""
 
-GOOD_CURVATURE, BEST_CURVATURE = 1.1, 1.005
-"""Where the search for limits ends and the weights are scaled: at the first if that costs little, else the second."""
+GOOD_CURVATURE, BEST_CURVATURE, ROUGH_CURVATURE = 1.1, 1.005, 1.3
+"""Where the search for limits ends and the weights are scaled: at the first if that costs little, else the second; at
+the third where they only tell which rows are missing.
+"""
 
 MOST_LOST = 0.1
 """What scaling may cost, beside what the weights leave unexplained."""
@@ -46,8 +49,10 @@ MOST_LOST = 0.1
 STIFFNESS = 100.0
 """What an excess of one costs, in mean squares of what the weights have to explain."""
 
-NEW_LIMITS, MOST_SOLVES = 32, 24
-"""Directions that become limits after one solve; one program serves any number up to it."""
+NEW_LIMITS, MOST_SOLVES, MOST_KNOWN = 32, 24, 256
+"""Directions that become limits after one solve, in one program for any number up to it; and that a next one begins
+with.
+"""
 
 LANCZOS_TOLERANCE = 1e-4
 """Of eigenvalues, relative; far less than the hundredth that is left to the limit in the end."""
@@ -70,6 +75,10 @@ class RowCurvature:
     expansion: Expansion
     is_whole: np.ndarray
     """Marks (M,) rows that count once, whatever the solve says of the others."""
+    known: np.ndarray
+    """Whitened directions (k, d) of unit length that limited an earlier solve; zeros stand for none."""
+    is_rough: bool = False
+    """Whether the weights are to tell which rows are missing, and nothing else."""
 
     @cached_property
     def whitening(self) -> np.ndarray:
@@ -92,12 +101,15 @@ class RowCurvature:
         return self._between(self.whitening, np.where(self.is_whole, 0.0, weights))
 
     def along(self, directions: np.ndarray) -> np.ndarray:
-        """(k, M), of each row along whitened directions (d, k), at most :data:`NEW_LIMITS`."""
-        missing = NEW_LIMITS - directions.shape[1]
-        padded = np.pad((self.whitening @ directions).T, ((0, missing), (0, 0)))
+        """(k, M), of each row along whitened directions (k, d)."""
         model, unravel = self.problem.model, posterior_of(self.problem).unravel
-        found = _compiled()(model, unravel, self.expansion.centre, padded, self.problem.rows)
-        return np.asarray(found)[: directions.shape[1]]
+        found = [np.zeros((0, len(self.is_whole)))]
+        for start in range(0, len(directions), NEW_LIMITS):
+            some = directions[start : start + NEW_LIMITS] @ self.whitening.T
+            padded = np.pad(some, ((0, NEW_LIMITS - len(some)), (0, 0)))
+            made = _compiled()(model, unravel, self.expansion.centre, padded, self.problem.rows)
+            found.append(np.asarray(made)[: len(some)])
+        return np.concatenate(found)
 
     def largest(self, weights: np.ndarray) -> float:
         """The largest eigenvalue for these weights; infinite if there is none."""
@@ -114,14 +126,24 @@ class RowCurvature:
         return np.where(self.is_whole, weights, weights * (MOST_CURVATURE / largest))
 
 
+class Within(NamedTuple):
+    """Weights within the limit on curvature, and the ridge of the problem that they solve."""
+
+    weights: np.ndarray
+    ridge: float
+    known: np.ndarray
+    """The directions (k, d) that limit them most, for the next solve."""
+
+
 def solve_within(
     values: np.ndarray, totals: np.ndarray, anchor: np.ndarray, ridge: float, curvature: RowCurvature
-) -> Solution:
+) -> Within:
     """Non-negative least squares under the limit on curvature; whole rows count once, the others explain the rest."""
     is_free = ~curvature.is_whole
     rest = totals - values[:, curvature.is_whole].sum(axis=1)
     stiffness = STIFFNESS * float(np.mean(rest**2)) + np.finfo(float).tiny
-    limits, near = Limits(np.zeros((0, int(is_free.sum()))), stiffness), anchor[is_free]
+    directions = curvature.known[np.any(curvature.known != 0, axis=1)]
+    limits, near = Limits(curvature.along(directions)[:, is_free], stiffness), anchor[is_free]
     equations = NormalEquations.of(values[:, is_free], rest)
     weights, used, largest = np.ones(len(anchor)), ridge, np.inf
     for _ in range(MOST_SOLVES):
@@ -129,14 +151,20 @@ def solve_within(
         weights[is_free] = near
         found = curvature.of(weights)
         if not np.all(np.isfinite(found)):
-            return Solution(np.full(len(anchor), np.nan), used)
+            return Within(np.full(len(anchor), np.nan), used, curvature.known)
         spectrum, vectors = largest_pairs(found, NEW_LIMITS)
         largest = float(spectrum[-1])
-        if largest <= _good_enough(values[:, is_free], rest, near):
+        good = ROUGH_CURVATURE if curvature.is_rough else _good_enough(values[:, is_free], rest, near)
+        if largest <= good:
             break
-        beyond = curvature.along(vectors[:, spectrum > 1.0])[:, is_free]
-        limits = limits._replace(coefficients=np.concatenate([limits.coefficients, beyond]))
-    return Solution(curvature.scaled(weights, largest), used)
+        beyond = vectors[:, spectrum > 1.0].T
+        directions = np.concatenate([directions, beyond])
+        coefficients = np.concatenate([limits.coefficients, curvature.along(beyond)[:, is_free]])
+        limits = limits._replace(coefficients=coefficients)
+    nearest = np.argsort(-(limits.coefficients @ near), kind="stable")[: len(curvature.known)]
+    known = np.zeros_like(curvature.known)
+    known[: len(nearest)] = directions[nearest]
+    return Within(curvature.scaled(weights, largest), used, known)
 
 
 def _good_enough(values: np.ndarray, rest: np.ndarray, weights: np.ndarray) -> float:

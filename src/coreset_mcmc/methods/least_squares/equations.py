@@ -28,9 +28,9 @@ from coreset_mcmc.core.compilation import quick_compilation
 from coreset_mcmc.core.trees import flat_positions, flattened, num_positions
 from coreset_mcmc.core.types import Batch, Position
 from coreset_mcmc.methods.hopeless import hopeless_depth
-from coreset_mcmc.methods.least_squares.curvature import RowCurvature, solve_within
+from coreset_mcmc.methods.least_squares.curvature import RowCurvature, Within, solve_within
 from coreset_mcmc.methods.least_squares.expansion import Expansion
-from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, Solution, nonnegative_ridge
+from coreset_mcmc.methods.least_squares.nonnegative import NormalEquations, nonnegative_ridge
 from coreset_mcmc.methods.least_squares.taylor import EVALUATIONS_PER_REMAINDER, TaylorSums, row_remainders
 from coreset_mcmc.methods.sums import centred, log_likelihood_matrix
 from coreset_mcmc.models.model import Model
@@ -159,18 +159,19 @@ def half_variance(window: Window, weights: np.ndarray) -> float:
         return float(0.5 * np.var(window.totals - window.values @ weights, ddof=1))
 
 
-def solve(window: Window, best_weights: np.ndarray, damping: float, curvature: RowCurvature | None = None) -> Solution:
+def solve(window: Window, best_weights: np.ndarray, damping: float, curvature: RowCurvature | None = None) -> Within:
     """The weights to be tried next, not too far from the best; those themselves if there is no solution.
 
     Beside a Gaussian term rows may not curve more than all rows do, which ``curvature`` knows.
     """
     with np.errstate(all="ignore"):
         if curvature is None:
-            solved = nonnegative_ridge(NormalEquations.of(window.values, window.totals), best_weights, damping)
+            alone = nonnegative_ridge(NormalEquations.of(window.values, window.totals), best_weights, damping)
+            solved = Within(*alone, known=np.zeros((0, 0)))
         else:
             solved = solve_within(window.values, window.totals, best_weights, damping, curvature)
     is_good = bool(np.all(np.isfinite(solved.weights)))
-    return Solution(solved.weights if is_good else best_weights, min(solved.ridge, MOST_DAMPING))
+    return Within(solved.weights if is_good else best_weights, min(solved.ridge, MOST_DAMPING), solved.known)
 
 
 def relative_change(new: np.ndarray, old: np.ndarray) -> float:

@@ -14,7 +14,7 @@ such as the one outcome of a small group.)
 
 Beside a Gaussian term rows stand for remainders, of which none is large beside the others, and the draws of one window
 are as good as those of the next, for all posteriors that are tried are close to the Gaussian. There the rows with the
-largest correlation come in, several times for the same window.
+largest correlation come in, several times for the same window. In between a rough solve is enough.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from coreset_mcmc.methods.least_squares.state import (
     in_phase,
     known_expansion,
     nothing_learned,
+    with_known,
 )
 from coreset_mcmc.models.model import Model
 from coreset_mcmc.posterior.problem import Problem
@@ -92,39 +93,44 @@ def exchange_step(key: Key, state: LeastSquaresState, problem: Problem, is_secon
     the solve takes their place. ``is_second`` (J,) marks the draws of the window that may come from another posterior
     than the rest.
     """
-    is_judged = bool(np.isfinite(state.best_estimate))
-    directions = directions_of(known_expansion(state), state.best_draws) if is_judged else None
+    is_judged, expansion = bool(np.isfinite(state.best_estimate)), known_expansion(state)
+    directions = directions_of(expansion, state.best_draws) if is_judged else None
     num_evaluations, moved = 0, state._replace(weights=state.best_weights)
-    for _ in range(MOST_REPEATS if known_expansion(state) is not None else 1):
+
+    def solved(moved: LeastSquaresState, *, is_rough: bool) -> LeastSquaresState:
+        """With weights for its rows."""
+        window = moved.best_window if directions is None else directions.without(moved.best_window)
+        curvature = curvature_of(moved, replace(problem, indices=moved.indices, rows=moved.rows), is_rough=is_rough)
+        made = solve(window, moved.weights, float(state.damping), curvature)
+        weights = kept_above_zero(made.weights, state.is_guard)
+        return with_known(moved, made.known)._replace(
+            weights=weights,
+            slope=slope_beside(weights, moved.best_window, directions, state.slope),
+            best_weights=state.best_weights if is_judged else weights,
+            damping=np.asarray(made.ridge),
+        )
+
+    for _ in range(MOST_REPEATS if expansion is not None else 1):
         made = exchange_rows(
             key,
-            problem,
+            replace(problem, indices=moved.indices, rows=moved.rows),
             moved.weights,
             moved.best_window,
             state.best_draws,
             is_second,
             is_kept=moved.best_weights != 0,
             directions=directions,
-            expansion=known_expansion(state),
+            expansion=expansion,
             candidates=candidates_for(state, problem),
         )
         num_evaluations += made.num_evaluations
-        problem = replace(problem, indices=made.indices, rows=made.rows)
-        window = made.window if directions is None else directions.without(made.window)
-        solved = solve(window, moved.weights, float(state.damping), curvature_of(state, problem))
-        solved = solved._replace(weights=kept_above_zero(solved.weights, state.is_guard))
-        is_settled = np.array_equal(made.indices, moved.indices) or not np.any(solved.weights == 0)
-        moved = moved._replace(
-            indices=made.indices,
-            rows=made.rows,
-            weights=solved.weights,
-            slope=slope_beside(solved.weights, made.window, directions, state.slope),
-            best_weights=state.best_weights if is_judged else solved.weights,
-            best_window=made.window,
-            damping=np.asarray(solved.ridge),
-        )
-        if is_settled:
+        is_same = np.array_equal(made.indices, moved.indices)
+        moved = moved._replace(indices=made.indices, rows=made.rows, best_window=made.window)
+        moved = solved(moved, is_rough=expansion is not None)
+        if is_same or not np.any(moved.weights == 0):
             break
+    if expansion is not None:
+        moved = solved(moved, is_rough=False)
     moved = in_phase(moved, Phase.ROUNDS)
     info = nothing_learned(moved, np.nan, num_evaluations)
     change = relative_change(moved.weights, state.best_weights)

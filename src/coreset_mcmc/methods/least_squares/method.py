@@ -59,6 +59,7 @@ from coreset_mcmc.methods.law import Law
 from coreset_mcmc.methods.least_squares.ahead import programs_ahead
 from coreset_mcmc.methods.least_squares.amounts import draws_wanted, sample_wanted
 from coreset_mcmc.methods.least_squares.conditional import conditional_step, pilot_step
+from coreset_mcmc.methods.least_squares.curvature import MOST_KNOWN
 from coreset_mcmc.methods.least_squares.drawing import kernel_or_slices
 from coreset_mcmc.methods.least_squares.equations import Window, alternate_draws
 from coreset_mcmc.methods.least_squares.exchange import exchange_step
@@ -281,6 +282,7 @@ class LeastSquares(MovesByKernel):
             rows=jax.tree.map(np.asarray, problem.rows),
             is_guard=np.zeros(problem.coreset_size, bool),
             is_whole=np.zeros(problem.coreset_size, bool),
+            known=np.zeros((MOST_KNOWN if self.has_term(problem) else 0, dimension(problem.position))),
             weights=weights,
             slope=np.zeros(dimension(problem.position)),
             best_weights=weights,

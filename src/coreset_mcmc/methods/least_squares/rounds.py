@@ -44,6 +44,7 @@ from coreset_mcmc.methods.least_squares.state import (
     in_phase,
     known_expansion,
     nothing_learned,
+    with_known,
 )
 from coreset_mcmc.methods.least_squares.surroundings import look_around
 from coreset_mcmc.methods.least_squares.whole import with_whole_rows
@@ -251,7 +252,7 @@ class Rounds:
             nothing = kept_above_zero(np.zeros_like(best_weights), state.is_guard)
             best_weights, best_slope = nothing, np.zeros_like(best_slope)
             best_estimate = half_variance(window, best_weights)
-        return in_phase(state, phase_after)._replace(
+        return in_phase(with_known(state, tried.known), phase_after)._replace(
             weights=tried.weights,
             slope=tried.slope,
             best_weights=best_weights,
@@ -311,6 +312,8 @@ class Tried(NamedTuple):
     weights: np.ndarray
     slope: np.ndarray
     damping: float
+    known: np.ndarray
+    """Directions for the next solve."""
 
 
 def next_weights(
@@ -323,7 +326,7 @@ def next_weights(
     """
     if not judgement.is_solving:
         best_slope = state.slope if judgement.is_best else state.best_slope
-        return Tried(judgement.best_weights, best_slope, judgement.damping)
+        return Tried(judgement.best_weights, best_slope, judgement.damping, state.known)
     pairs = [(state.best_window, state.best_draws), (window, positions)]
     slopes = [None if state.is_first else directions_of(known_expansion(state), draws) for _, draws in pairs]
     parts = [pair[0] if along is None else along.without(pair[0]) for pair, along in zip(pairs, slopes, strict=True)]
@@ -332,7 +335,7 @@ def next_weights(
     solution = solution._replace(weights=kept_above_zero(solution.weights, state.is_guard))
     newer = judgement.is_best or not np.isfinite(state.best_estimate)
     slope = slope_beside(solution.weights, pairs[newer][0], slopes[newer], state.slope)
-    return Tried(solution.weights, slope, float(solution.ridge))
+    return Tried(solution.weights, slope, float(solution.ridge), solution.known)
 
 
 def centre_of(state: LeastSquaresState) -> np.ndarray:

@@ -193,7 +193,7 @@ class ModeStart:
         if expansion is None:
             return state
         own = replace(problem, indices=state.indices, rows=state.rows)
-        weights = RowCurvature(own, expansion, state.is_whole).scaled(state.weights)
+        weights = RowCurvature(own, expansion, state.is_whole, state.known).scaled(state.weights)
         return state._replace(weights=weights, best_weights=weights)
 
 

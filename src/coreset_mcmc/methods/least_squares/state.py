@@ -52,6 +52,8 @@ class LeastSquaresState(NamedTuple):
     """Marks (M,) rows that bound the support and never lose all their weight."""
     is_whole: np.ndarray
     """Marks (M,) rows that count once beside a Gaussian term, and are not solved for."""
+    known: np.ndarray
+    """Directions (k, d) that limited the last solve beside a Gaussian term."""
     weights: np.ndarray
     """To be tried in the next round."""
     slope: np.ndarray
@@ -108,10 +110,15 @@ def known_expansion(state: LeastSquaresState) -> Expansion | None:
     return state.expansion if state.expansion is not None and bool(state.expansion.is_known) else None
 
 
-def curvature_of(state: LeastSquaresState, problem: Problem) -> RowCurvature | None:
+def curvature_of(state: LeastSquaresState, problem: Problem, *, is_rough: bool = False) -> RowCurvature | None:
     """How much the rows of a problem curve, where a Gaussian term limits that."""
     expansion = known_expansion(state)
-    return None if expansion is None else RowCurvature(problem, expansion, state.is_whole)
+    return None if expansion is None else RowCurvature(problem, expansion, state.is_whole, state.known, is_rough)
+
+
+def with_known(state: LeastSquaresState, known: np.ndarray) -> LeastSquaresState:
+    """What a solve leaves for the next; nothing without a Gaussian term."""
+    return state if known_expansion(state) is None else state._replace(known=known)
 
 
 def in_phase(state: LeastSquaresState, phase: int) -> LeastSquaresState:
