@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_type_hints
 
 import jax
@@ -19,6 +20,7 @@ from coreset_mcmc.methods.least_squares.equations import (
     half_variance,
     without_nonfinite,
 )
+from coreset_mcmc.methods.least_squares.expansion import unknown_expansion
 from coreset_mcmc.methods.least_squares.judgement import (
     ASTRAY,
     LEAST_DAMPING,
@@ -104,6 +106,17 @@ def test_poor_rounds_in_a_row_end_training(best, limit):
         found = judged(state(best_estimate=best, num_poor=num_poor), measured(5.0))
         assert found.is_over == (num_poor + 1 == limit)
         assert found.is_solving != found.is_over
+
+
+def test_beside_a_gaussian_term_all_but_stray_weights_are_near():
+    """A round of many parameters is dear, and what the term knows is near the posterior already."""
+    known = replace(unknown_expansion(1), is_known=np.asarray(True))
+    before = state(best_estimate=2.0, num_poor=MAX_POOR_ROUNDS_NEAR - 1)
+    assert not judged(before, measured(1.9)).is_over
+    assert judged(before._replace(expansion=known), measured(1.9)).is_over
+    assert not judged(before._replace(expansion=known), measured(1.5)).is_over
+    stray = before._replace(expansion=known, best_estimate=np.array(2 * ASTRAY))
+    assert not judged(stray, measured(1.9 * ASTRAY)).is_over
 
 
 def test_a_good_estimate_or_the_last_round_ends_training():

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coreset_mcmc.methods.least_squares.equations import MOST_DAMPING, Measured, half_variance
-from coreset_mcmc.methods.least_squares.state import LeastSquaresState
+from coreset_mcmc.methods.least_squares.state import LeastSquaresState, known_expansion
 
 FIRST_DAMPING, LEAST_DAMPING = 1e-6, 1e-10
 
@@ -20,7 +20,7 @@ NUM_SHAPING_ROUNDS = 2
 """First rounds of a cold start, which judge no weights. The first window of a hot start counts for as many."""
 
 NEAR = 1.0
-"""An estimate in nats below which weights are near their best."""
+"""An estimate in nats below which weights are near their best; beside a Gaussian term all but stray ones are."""
 
 IMPROVEMENT = 0.8
 MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR = 3, 6
@@ -84,9 +84,10 @@ def judge(
     is_best = is_usable and estimate < best_so_far
     best_weights = state.weights if is_best else state.best_weights
     best_estimate = estimate if is_best and is_judged else best_so_far
-    num_poor = int(state.num_poor) + 1 if is_judged and _is_poor(estimate, best_so_far) else 0
+    near = ASTRAY if known_expansion(state) is not None else NEAR
+    num_poor = int(state.num_poor) + 1 if is_judged and _is_poor(estimate, best_so_far, near) else 0
     is_given_up = may_give_up and int(state.round) > NUM_SHAPING_ROUNDS and not best_estimate < ASTRAY
-    has_ended = best_estimate < tolerance or _is_stuck(num_poor, best_estimate) or is_given_up
+    has_ended = best_estimate < tolerance or _is_stuck(num_poor, best_estimate, near) or is_given_up
     is_over = bool(has_ended or int(state.round) + 1 >= num_rounds + NUM_SHAPING_ROUNDS)
     is_exchanging = is_best and is_judged and not is_over and bool(np.any(best_weights == 0)) and may_exchange
     return Judgement(
@@ -107,14 +108,14 @@ def _estimate(measured: Measured, weights: np.ndarray, around: float) -> float:
     return float(np.maximum(half_variance(measured.window, weights) + measured.noise, around))
 
 
-def _is_poor(estimate: float, best_estimate: float) -> bool:
+def _is_poor(estimate: float, best_estimate: float, near: float) -> bool:
     """Whether an estimate, which may be NaN, is too little of an improvement."""
-    enough = IMPROVEMENT if best_estimate < NEAR else 1.0
+    enough = IMPROVEMENT if best_estimate < near else 1.0
     return not estimate < enough * best_estimate
 
 
-def _is_stuck(num_poor: int, best_estimate: float) -> bool:
-    return num_poor >= (MAX_POOR_ROUNDS_NEAR if best_estimate < NEAR else MAX_POOR_ROUNDS_FAR)
+def _is_stuck(num_poor: int, best_estimate: float, near: float) -> bool:
+    return num_poor >= (MAX_POOR_ROUNDS_NEAR if best_estimate < near else MAX_POOR_ROUNDS_FAR)
 
 
 def _changed_damping(damping: float, is_best: bool) -> float:

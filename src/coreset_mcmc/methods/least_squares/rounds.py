@@ -68,7 +68,7 @@ TOLERATED_NOISE = 0.1
 """Sums from a sample serve if they add less than this share of the larger of estimated KL and tolerance to it."""
 
 FIRST_TOLERATED_NOISE = 0.05
-"""The same for the first window, in nats; there is no estimate yet."""
+"""The same for the first window, in nats, where there is no estimate yet; beside a Gaussian term, that of no rows."""
 
 
 class _Drawn(NamedTuple):
@@ -139,7 +139,8 @@ class Rounds:
             window = without_strays(window, state.scale.shape[0])
         window = without_nonfinite(window)
         state = with_whole_rows(state, window) if state.is_first else state
-        tried = next_weights(state, judgement, window, drawn.positions, problem)
+        precedes = state.is_first and self.chooses_rows and known_expansion(state) is not None
+        tried = next_weights(state, judgement, window, drawn.positions, problem, precedes_exchange=bool(precedes))
         moved = self._advanced(phase, state, drawn, window, judgement, tried)
         has_moved = bool(np.any(np.ptp(flat_positions(drawn.positions), axis=0) > 0))
         return moved, self._info(state, moved, judged, judgement, num_drawn, has_moved=has_moved)
@@ -219,9 +220,12 @@ class Rounds:
         """The equations of these draws, by control variates where those are known and good enough."""
 
         def tolerated(window: Window) -> float:
-            if state.is_first:
+            if state.is_first and known_expansion(state) is None:
                 return FIRST_TOLERATED_NOISE
-            estimate = half_variance(pulled(window, state.slope, positions), state.weights)
+            weights = np.zeros_like(state.weights) if state.is_first else state.weights
+            estimate = half_variance(pulled(window, state.slope, positions), weights)
+            if state.is_first:
+                return float(max(FIRST_TOLERATED_NOISE, TOLERATED_NOISE * estimate))
             return float(TOLERATED_NOISE * max(estimate, self.tolerance))
 
         taylor = state.taylor if phase == Phase.ROUNDS else None
@@ -317,9 +321,17 @@ class Tried(NamedTuple):
 
 
 def next_weights(
-    state: LeastSquaresState, judgement: Judgement, window: Window, positions: Position, problem: Problem
+    state: LeastSquaresState,
+    judgement: Judgement,
+    window: Window,
+    positions: Position,
+    problem: Problem,
+    *,
+    precedes_exchange: bool = False,
 ) -> Tried:
     """Solve the equations of the best window and the new one together, or try the best weights again.
+
+    ``precedes_exchange``: rows of weight zero, if there are any, make room for others before anything is tried.
 
     Beside a Gaussian term both windows are solved without the part that a slope explains, each of its own; the slope
     itself follows from the better one of those that were drawn by chains.
@@ -331,7 +343,12 @@ def next_weights(
     slopes = [None if state.is_first else directions_of(known_expansion(state), draws) for _, draws in pairs]
     parts = [pair[0] if along is None else along.without(pair[0]) for pair, along in zip(pairs, slopes, strict=True)]
     both = Window(*(np.concatenate(sides) for sides in zip(*parts, strict=True)))
-    solution = solve(both, judgement.best_weights, judgement.damping, curvature_of(state, problem))
+    solution = solve(
+        both, judgement.best_weights, judgement.damping, curvature_of(state, problem, is_rough=precedes_exchange)
+    )
+    if precedes_exchange and not np.any(solution.weights == 0):
+        state = with_known(state, solution.known)
+        solution = solve(both, solution.weights, judgement.damping, curvature_of(state, problem))
     solution = solution._replace(weights=kept_above_zero(solution.weights, state.is_guard))
     newer = judgement.is_best or not np.isfinite(state.best_estimate)
     slope = slope_beside(solution.weights, pairs[newer][0], slopes[newer], state.slope)
