@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from coreset_mcmc_benchmarks.many.contestants import CONTESTANTS, Ended
 from coreset_mcmc_benchmarks.many.problems import PROBLEMS, QUICK
 from coreset_mcmc_benchmarks.many.reference import errors, moments_of, ratios_of
 
+REFERENCE = "reference"
+"""In the place of a contestant: only what contestants are compared with is made, if it is not there yet."""
 BLOCK = 1024
 NUM_CHECKED = 400
 """Draws behind the KL on all rows."""
@@ -30,6 +33,11 @@ def measured(task: dict[str, Any]) -> dict[str, Any]:
     problem = (QUICK if task["quick"] else PROBLEMS)[task["problem"]]
     data = Path(task["data"]) if task["data"] else None
     made = problem.make(data)
+    folder, papers = Path(task["references"]), Path(task["papers"])
+    known = partial(moments_of, task["problem"], problem, made, folder=folder, papers=papers, data=data)
+    if task["contestant"] == REFERENCE:
+        known()
+        return {}
     load = os.getloadavg()[0]
     ended = CONTESTANTS[task["contestant"]](made, task["rows"], problem.draws, task["seed"])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * BLOCK
@@ -43,9 +51,7 @@ def measured(task: dict[str, Any]) -> dict[str, Any]:
     if ended.draws is None:
         return row
     values = continuous(ended.draws)
-    moments = moments_of(
-        task["problem"], problem, made, folder=Path(task["references"]), papers=Path(task["papers"]), data=data
-    )
+    moments = known()
     row |= {"num_parameters": values.shape[-1], "smallest_ess": float(np.min(bulk_ess(values)))}
     row |= errors(ended.draws, moments) | {"reference_draws": moments.effective_draws, "reference_k": moments.pareto_k}
     if moments.covariance is not None:
