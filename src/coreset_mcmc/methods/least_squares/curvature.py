@@ -39,7 +39,7 @@ from coreset_mcmc.posterior.problem import Problem
 MOST_CURVATURE = 0.999
 """Largest eigenvalue in the end."""
 
-GOOD_CURVATURE, BEST_CURVATURE, ROUGH_CURVATURE = 1.1, 1.005, 1.3
+GOOD_CURVATURE, BEST_CURVATURE, ROUGH_CURVATURE = 1.1, 1.005, 1.2
 """Where the search for limits ends and the weights are scaled: at the first if that costs little, else the second; at
 the third where they only tell which rows are missing.
 """
