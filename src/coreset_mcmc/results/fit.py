@@ -380,15 +380,10 @@ class Fit:
 
     def _with_draws(self, made: FullDraws) -> Fit:
         """The same fit with draws of the full posterior, so there is no KL."""
-        return replace(
-            self,
-            tree=with_other_draws(self.tree, model_of(self), made.positions, made.statistics),
-            law=made.law,
-            kl_estimate=float("nan"),
-            settings={**self.settings, **made.settings},
-            sampling=made.cost or self.sampling,
-            checked=None,
-        )
+        tree = with_other_draws(self.tree, model_of(self), made.positions, made.statistics)
+        settings, sampling = {**self.settings, **made.settings}, made.cost or self.sampling
+        corrected = replace(self, tree=tree, law=made.law, settings=settings, sampling=sampling)
+        return replace(corrected, kl_estimate=float("nan"), checked=None)
 
 
 def model_of(fit: Fit) -> Model:

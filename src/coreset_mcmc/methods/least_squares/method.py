@@ -300,10 +300,8 @@ class LeastSquares(MovesByKernel):
         )
 
     def blank_info(self, problem: Problem) -> LeastSquaresInfo:
-        nothing = np.asarray(np.nan)
-        return LeastSquaresInfo(
-            nothing, nothing, nothing, nothing, nothing, np.zeros((), np.int64), np.zeros((), np.int32)
-        )
+        nan, zero = np.asarray(np.nan), np.zeros((), np.int64)
+        return LeastSquaresInfo(nan, nan, nan, nan, nan, zero, np.zeros((), np.int32))
 
     def step(self, key: Key, state: LeastSquaresState, problem: Problem) -> Stepped:
         """One step; a mode that is known from an earlier fit saves steps and changes no random number."""
