@@ -15,7 +15,7 @@ FALSE_ALARM = 1e-5
 
 EXACT_SIZE = 12
 FEISTEL_SIZE = 1_048
-"""33 rows of 32, of which the last is partly outside: the walk back into range is part of what is tested."""
+"""Two values of the grid are outside: the walk back into range is part of what is tested."""
 
 
 def images(key: jax.Array, size: int, places: list[int], num_keys: int) -> np.ndarray:
@@ -53,7 +53,7 @@ def difference_p_value(first: np.ndarray, second: np.ndarray, size: int) -> floa
 
 def feistel_p_value(key: jax.Array) -> float:
     """The smallest of all tests, corrected for their number."""
-    size, columns = FEISTEL_SIZE, 32
+    size, columns = FEISTEL_SIZE, shuffle.grid(FEISTEL_SIZE)[1]
     values = images(key, size, [0, 1, columns, size - 1], 60_000)
     number = np.arange(size)
     p_values = [single_p_value(column, size) for column in values.T]
@@ -77,14 +77,26 @@ compiled_subset = jax.jit(without_replacement, static_argnums=(1, 2))
 
 
 class TestBijection:
-    @pytest.mark.parametrize("size", [1, 7, 1_024, 1_025, 1_056, 1_057, 1_089, 98_673])
+    @pytest.mark.parametrize("size", [1, 7, 1_024, 1_025, 1_048, 1_089, 1_091, 98_673])
     def test_every_number_once(self, key: jax.Array, size: int) -> None:
-        """Around the switch, around a full rectangle (33 x 32), around a square (33 x 33), and the flights."""
+        """Around the switch, with full grids (1 025, 1 089) and with values outside of them, and the flights."""
         values = compiled(key, size, jnp.arange(size))
         np.testing.assert_array_equal(np.sort(values), np.arange(size))
 
     def test_the_sizes_above_cover_both_branches(self) -> None:
         assert shuffle.EXACT_BELOW == 1_024
+
+    @pytest.mark.parametrize("size", [1_025, FEISTEL_SIZE, 98_673, 10**6 + 3, 2**31 - 1])
+    def test_grids_are_tight(self, size: int) -> None:
+        """Few values are outside, so that hardly ever anything is walked on; both sides fit into 16 bits."""
+        height, width = shuffle.grid(size)
+        assert size <= height * width <= size + 16
+        assert max(height, width) < 2**16
+
+    def test_a_size_with_and_one_without_a_full_grid(self) -> None:
+        """The sizes above take both ways."""
+        assert shuffle.grid(1_025) == (25, 41)
+        assert np.prod(shuffle.grid(FEISTEL_SIZE)) == FEISTEL_SIZE + 2
 
     @pytest.mark.parametrize("size", [100, 5_000])
     def test_places_are_evaluated_one_by_one(self, key: jax.Array, size: int) -> None:
