@@ -26,7 +26,6 @@ from coreset_mcmc_benchmarks.paper.figure_parts import (
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.table import read_curves, read_runs, runs_table
 
-ERRORS = [(name, metric) for metric in ("mean_error", "covariance_error") for name in ALL_CASES]
 PAIRED = ("quasi-newton", "sparse-hamiltonian-flow")
 """Coreset methods with a row at their best."""
 
@@ -52,81 +51,39 @@ def draw_figures(folder: Path) -> list[Path]:
     return paths
 
 
-def _figure_1(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del runs
-    return figure_1(pyplot, read_curves(folder))
+Draw = Callable[[Any, Path, pd.DataFrame], Any]
+"""A figure from pyplot, the folder of the tables and the runs; None without data."""
 
 
-def _figure_1_rest(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del runs
-    return figure_1_rest(pyplot, read_curves(folder))
+def _gaussian(draw: Callable[[Any, pd.DataFrame], Any]) -> Draw:
+    return lambda pyplot, folder, runs: draw(pyplot, read_curves(folder))
 
 
-def _figure_2(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del folder
-    mine = of_experiments(runs, REGRESSIONS)
-    panels = [(name, metric) for metric in ("kl", "training_seconds", "ess_per_second") for name in REGRESSIONS]
-    return _curves(pyplot, mine, panels, (3, 3), (12, 10))
-
-
-def _figure_3(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del folder
-    metrics = ("kl", "ess_per_second", "training_seconds", "js", "discrete_ess_per_second")
-    return _curves(
-        pyplot, of_experiments(runs, ["sparse"]), [("sparse", metric) for metric in metrics], (2, 3), (12, 7)
-    )
-
-
-def _figure_4(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del folder
-    panels = [(name, metric) for metric in ("kl", "ess_per_second") for name in REGRESSIONS]
-    return _boxes(pyplot, of_experiments(runs, REGRESSIONS), panels, (2, 3), (15, 12))
-
-
-def _figure_5(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del folder
-    panels = [("sparse", metric) for metric in ("kl", "ess_per_second", "js", "discrete_ess_per_second")]
-    return _boxes(pyplot, of_experiments(runs, ["sparse"]), panels, (2, 2), (11, 7))
-
-
-def _figure_6(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del folder
-    return _curves(pyplot, of_experiments(runs, ALL_CASES), ERRORS, (2, 4), (15, 7))
-
-
-def _figure_7(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
-    del folder
-    return _boxes(pyplot, of_experiments(runs, ALL_CASES), ERRORS, (2, 4), (19, 12))
-
-
-def _curves(
-    pyplot: Any,
-    runs: pd.DataFrame,
-    panels: Sequence[tuple[str, str]],
+def _panels(
+    experiments: Sequence[str],
+    metrics: Sequence[str],
     shape: tuple[int, int],
     size: tuple[float, float],
-) -> Any:
-    if runs.empty:
-        return None
-    return panels_grid(pyplot, runs, panels, shape, published_curves, has_curves=True, size=size)
-
-
-def _boxes(
-    pyplot: Any,
-    runs: pd.DataFrame,
-    panels: Sequence[tuple[str, str]],
-    shape: tuple[int, int],
-    size: tuple[float, float],
-) -> Any:
-    if runs.empty:
-        return None
-    is_continuous = set(runs["experiment"]) != {"sparse"}
+    *,
+    has_curves: bool,
+) -> Draw:
+    """A panel for each metric and experiment: curves over the coreset size, or boxes of methods beside each other."""
+    panels = [(name, metric) for metric in metrics for name in experiments]
+    is_continuous = list(experiments) != ["sparse"]
     methods = [name for name, one in CONTESTANTS.items() if is_continuous or not one.needs_gradient]
-    draw = partial(boxes, methods=methods)
-    return panels_grid(pyplot, runs, panels, shape, draw, has_curves=False, size=size)
+    fill = published_curves if has_curves else partial(boxes, methods=methods)
+
+    def draw(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
+        del folder
+        mine = of_experiments(runs, experiments)
+        if mine.empty:
+            return None
+        return panels_grid(pyplot, mine, panels, shape, fill, has_curves=has_curves, size=size)
+
+    return draw
 
 
-def _at_their_best(*metrics: str) -> Callable[[Any, Path, pd.DataFrame], Any]:
+def _at_their_best(*metrics: str) -> Draw:
     """Small multiples: each coreset method as published and at its best, with the default of ``fit`` below them."""
 
     def draw(pyplot: Any, folder: Path, runs: pd.DataFrame) -> Any:
@@ -159,15 +116,22 @@ def _at_their_best(*metrics: str) -> Callable[[Any, Path, pd.DataFrame], Any]:
     return draw
 
 
-FIGURES: dict[str, Callable[[Any, Path, pd.DataFrame], Any]] = {
-    "figure-1": _figure_1,
-    "figure-1-rest": _figure_1_rest,
-    "figure-2": _figure_2,
+SPARSE_METRICS = ("kl", "ess_per_second", "training_seconds", "js", "discrete_ess_per_second")
+ERRORS = ("mean_error", "covariance_error")
+
+FIGURES: dict[str, Draw] = {
+    "figure-1": _gaussian(figure_1),
+    "figure-1-rest": _gaussian(figure_1_rest),
+    "figure-2": _panels(
+        REGRESSIONS, ("kl", "training_seconds", "ess_per_second"), (3, 3), (12, 10), has_curves=True
+    ),
     "figure-2-best": _at_their_best("kl"),
-    "figure-3": _figure_3,
-    "figure-4": _figure_4,
-    "figure-5": _figure_5,
-    "figure-6": _figure_6,
-    "figure-6-best": _at_their_best("mean_error", "covariance_error"),
-    "figure-7": _figure_7,
+    "figure-3": _panels(["sparse"], SPARSE_METRICS, (2, 3), (12, 7), has_curves=True),
+    "figure-4": _panels(REGRESSIONS, ("kl", "ess_per_second"), (2, 3), (15, 12), has_curves=False),
+    "figure-5": _panels(
+        ["sparse"], [one for one in SPARSE_METRICS if one != "training_seconds"], (2, 2), (11, 7), has_curves=False
+    ),
+    "figure-6": _panels(ALL_CASES, ERRORS, (2, 4), (15, 7), has_curves=True),
+    "figure-6-best": _at_their_best(*ERRORS),
+    "figure-7": _panels(ALL_CASES, ERRORS, (2, 4), (19, 12), has_curves=False),
 }

@@ -36,9 +36,10 @@ ROUNDING = 1e-12
 """A step may lower the log-density by this fraction of its size: sums over many rows are not more exact than that."""
 
 SMALLEST_CURVATURE = 1e-12
+"""Relative to the diagonal of the Hessian; below it a direction counts as flat."""
+
 MANY_DIMENSIONS = 200
 """From here on a Cholesky factor is tried before eigenvectors."""
-"""Relative to the diagonal of the Hessian; below it a direction counts as flat."""
 
 SMALLEST_DIAGONAL = 1e-200
 """Of the Hessian. Above it a parameter is measured by its own curvature, whatever that of the others: one may be in
