@@ -69,6 +69,16 @@ def test_history_has_one_entry_a_step_and_counts_evaluations(problem, key):
     assert trained.num_evaluations == 60 * expected + NUM_CHAINS * CORESET_SIZE  # and those of the start
 
 
+def test_what_is_kept_of_a_chunk_is_its_steps_and_not_its_buffers(problem, key, monkeypatch):
+    """Chunks of slow steps are short, and their buffers are not: thousands of them took twenty gigabytes."""
+    monkeypatch.setattr(driver, "CHUNK_SECONDS", 1e-9)
+    kept = []
+    run(small_method(), problem, key, num_steps=3, callbacks=[lambda event: kept.append(event.info)])
+    leaves = jax.tree.leaves(kept)
+    assert len(kept) == 3
+    assert all(leaf.flags.owndata and len(leaf) == 1 for leaf in leaves)
+
+
 def test_minibatches_count_their_rows(problem, key):
     trained = run(small_method(kernel=RandomWalk(0.1), subsample_size=50), problem, key, num_steps=10)
     assert (trained.history.num_evaluations == NUM_CHAINS * (2 * CORESET_SIZE + 50)).all()

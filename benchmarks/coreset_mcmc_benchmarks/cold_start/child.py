@@ -52,7 +52,8 @@ class Watch:
         return result
 
 
-def _table(num_rows: int, seed: int) -> dict[str, np.ndarray]:
+def simulated(num_rows: int, seed: int) -> dict[str, np.ndarray]:
+    """Rows of a logistic regression."""
     generator = np.random.default_rng([num_rows, seed])
     x = generator.normal(size=(num_rows, NUM_FEATURES))
     chance = 1.0 / (1.0 + np.exp(2.0 - x @ np.full(NUM_FEATURES, 0.4)))
@@ -61,7 +62,7 @@ def _table(num_rows: int, seed: int) -> dict[str, np.ndarray]:
 
 def main(num_rows: int) -> None:
     """Print the stages and the programs of the first fit."""
-    watch, table, another = Watch(), _table(num_rows, 1), _table(num_rows, 2)
+    watch, table, another = Watch(), simulated(num_rows, 1), simulated(num_rows, 2)
 
     def imported() -> Any:
         import coreset_mcmc  # noqa: PLC0415 - is what is timed

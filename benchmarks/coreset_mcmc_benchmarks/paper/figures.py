@@ -122,9 +122,7 @@ ERRORS = ("mean_error", "covariance_error")
 FIGURES: dict[str, Draw] = {
     "figure-1": _gaussian(figure_1),
     "figure-1-rest": _gaussian(figure_1_rest),
-    "figure-2": _panels(
-        REGRESSIONS, ("kl", "training_seconds", "ess_per_second"), (3, 3), (12, 10), has_curves=True
-    ),
+    "figure-2": _panels(REGRESSIONS, ("kl", "training_seconds", "ess_per_second"), (3, 3), (12, 10), has_curves=True),
     "figure-2-best": _at_their_best("kl"),
     "figure-3": _panels(["sparse"], SPARSE_METRICS, (2, 3), (12, 7), has_curves=True),
     "figure-4": _panels(REGRESSIONS, ("kl", "ess_per_second"), (2, 3), (15, 12), has_curves=False),

@@ -88,10 +88,13 @@ class _History:
         self.num_evaluations = 0
 
     def append(self, info: Any, record: Any, count: int, seconds: float = 0.0) -> Any:
-        """``count`` more steps, which took ``seconds``."""
+        """``count`` more steps, which took ``seconds``.
+
+        They are copied: a view of a few steps would keep the buffers of a whole chunk.
+        """
         spent = self.step_seconds[-1][-1] if self.step_seconds[-1].size else 0.0
         self.step_seconds.append(spent + seconds * np.arange(1, count + 1) / max(count, 1))
-        info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], info)
+        info = jax.tree.map(lambda leaf: np.asarray(leaf)[:count].copy(), info)
         is_kept = (self.num_steps + 1 + np.arange(count)) % self.record_every == 0
         self.infos.append(info)
         self.records.append(jax.tree.map(lambda leaf: np.asarray(leaf)[:count][is_kept], record))
