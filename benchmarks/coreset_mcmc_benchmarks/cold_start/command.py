@@ -45,8 +45,9 @@ def one_run(num_rows: int) -> dict[str, Any]:
 SECOND_TIME = """
 `coreset-mcmc fit`, without verdict or report, on such rows as files; medians of {repeats} series of calls, each from an
 empty folder of programs on. Seconds are of whole processes, from their start to their end. *Work* is training, sampling
-and the final check; what is left of the seconds is start, imports, reading, tracing, compilation and writing. The table
-of another length has seven hundredths fewer rows.
+and the final check, *later* what comes after the draws (responses that the model makes beside those of the table, and
+files), *start* all else: imports, reading, tracing, compilation. The table of another length has seven hundredths fewer
+rows.
 """
 
 
@@ -66,13 +67,19 @@ def page(
     rows.append([f"{len(rest)} more", f"{sum(program['seconds'] for program in rest):.2f}"])
     lines += table_lines(["program", "seconds of its compilation"], rows)
     lines += ["", "## The second time at the command line", SECOND_TIME.format(repeats=len(again))]
-    head = ["call", "seconds", "of them work", "programs compiled"]
+    head = ["call", "seconds", "of them start", "work", "later", "programs compiled"]
     return [*lines, *table_lines(head, [_call_line(same) for same in zip(*again, strict=True)])]
 
 
 def _call_line(same: Sequence[Call]) -> list[str]:
-    seconds, work = [call.seconds for call in same], median(call.work_seconds for call in same)
-    return [same[0].words, _with_range(seconds), f"{work:.2f}", f"{median(call.num_compiled for call in same):.0f}"]
+    parts = [median(part) for part in zip(*((one.work_seconds, one.later_seconds) for one in same), strict=True)]
+    shown = [_with_range([one.seconds for one in same]), _with_range([one.start_seconds for one in same])]
+    return [
+        same[0].words,
+        *shown,
+        *(f"{part:.2f}" for part in parts),
+        f"{median(one.num_compiled for one in same):.0f}",
+    ]
 
 
 def _with_range(values: Sequence[float]) -> str:

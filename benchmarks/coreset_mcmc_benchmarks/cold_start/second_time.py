@@ -21,7 +21,7 @@ from coreset_mcmc_benchmarks.cold_start.child import NUM_FEATURES, simulated
 
 SHORTER = 0.93
 """Rows of the table of another length, as a share."""
-WORK = ("training", "sampling", "check")
+WORK, LATER = ("training", "sampling", "check"), ("checking", "report")
 COMMAND = [sys.executable, "-m", "coreset_mcmc"]
 PROGRAMS = "programs"
 MOST_SECONDS, PAUSE = 120.0, 0.02
@@ -34,9 +34,16 @@ class Call(NamedTuple):
     words: str
     seconds: float
     work_seconds: float
-    """Of them training, sampling and the final check; what is left is start, reading, compilation and writing."""
+    """Of them training, sampling and the final check."""
+    later_seconds: float
+    """Of them what comes when the draws are there: the data beside data that the model makes, and files."""
     num_compiled: int
     """Programs that were not there before."""
+
+    @property
+    def start_seconds(self) -> float:
+        """What is left: until work begins, compilation included."""
+        return self.seconds - self.work_seconds - self.later_seconds
 
 
 def calls(num_rows: int, folder: Path) -> list[Call]:
@@ -76,7 +83,8 @@ def _call(words: str, folder: Path, arguments: list[str], run: str = "run") -> C
     seconds = time.perf_counter() - began
     cost: dict[str, Any] = json.loads((folder / run / "summary.json").read_text())["cost"]
     work = sum(float(cost[stage]["seconds"]) for stage in WORK)
-    return Call(words, seconds, work, len(files_of(folder / PROGRAMS)) - known)
+    later = sum(float(cost["seconds_by_part"][part]) for part in LATER)
+    return Call(words, seconds, work, later, len(files_of(folder / PROGRAMS)) - known)
 
 
 def _kill_after_training(folder: Path, run: str) -> None:
