@@ -46,7 +46,7 @@ def draw_picture(folder: Path) -> Path:
     pyplot = import_pyplot()
     table = summarised(folder)
     table = table[np.isfinite(table["seconds_to_effective"].astype(float))]
-    figure, axes = pyplot.subplots(figsize=(7.5, 5.0), layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(9.0, 5.0), layout="constrained")
     for name, contestant in CONTESTANTS.items():
         mine = table[table["contestant"] == name]
         if mine.empty:
@@ -68,7 +68,7 @@ def draw_picture(folder: Path) -> Path:
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=INK)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(frameon=False, fontsize=8, loc="outside right upper")
     path = folder / PICTURE
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
