@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +12,12 @@ import numpy as np
 import pytest
 
 import coreset_mcmc as cm
+from coreset_mcmc.driver.run import Run
 from coreset_mcmc.fitting import rescue, stages
 from coreset_mcmc.fitting.rescue import Mixing, mixing_of
-from coreset_mcmc.methods.sampling import SamplingInfo
-from coreset_mcmc.methods.tuned_sampling import NUM_TUNING
+from coreset_mcmc.methods.sampling import SamplingInfo, SamplingProblem
+from coreset_mcmc.methods.tuned_sampling import NUM_TUNING, TunedSampling
+from coreset_mcmc.models.unidentified import log_density_of_a_factor
 
 NUM_GROUPS = 8
 """The package shows the function under the name of its module."""
@@ -57,6 +60,52 @@ def test_mixing_is_judged_within_chains(rng):
     assert mixing_of(info(np.zeros((200, 2, 1)))).is_poor, "chains that never move"
     assert Mixing(99.0, 1_000, 0.0).is_poor
     assert not Mixing(101.0, 1_000, 0.0).is_poor
+    assert Mixing(500.0, 1_000, 0.008).is_poor, "divergences keep draws from the ends of a ridge"
+    assert Mixing(500.0, 1_000, 0.008).diverges
+
+
+def test_a_window_with_few_draws_does_not_shape_trees(monkeypatch):
+    """Forty coordinates, one chain, half of each window kept: 30 and 60 draws are too few, 120 are enough."""
+    scales = []
+
+    def made_up(trees, problem, key, *, num_steps, **options):
+        scales.append(np.asarray(trees.scale))
+        draws = np.random.default_rng(num_steps).normal(size=(num_steps, 1, 40))
+        chains = SimpleNamespace(position={"x": draws[-1]})
+        nothing = {"record": None, "num_evaluations": 0, "seconds": 0.0, "compile_seconds": 0.0, "reason": "done"}
+        return Run(SimpleNamespace(chains=chains), info(draws), num_steps=num_steps, step_seconds=np.zeros(1), **nothing)
+
+    monkeypatch.setattr(rescue, "run", made_up)
+    problem = SamplingProblem(None, {"x": np.zeros((1, 40))})
+    sampler = TunedSampling(2.0 * jnp.eye(40))
+    rescue.sample_by_trees(jax.random.key(0), sampler, problem, diverges=False, tune=0, draws=1, progressbar=False)
+    for scale in scales[:3]:
+        np.testing.assert_array_equal(scale, 2.0 * np.eye(40))
+    assert np.abs(scales[3] - 2.0 * np.eye(40)).max() > 0.5
+
+
+@pytest.mark.full
+def test_draws_reach_the_ends_of_a_ridge():
+    """Two factors of which the data tell the product: with larger steps their spread is an eighth too small."""
+    data = cm.models.unidentified_regression_data(np.random.default_rng(5), 50_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fitted = cm.fit(
+            cm.models.unidentified_regression(), data, coreset_size=200, draws=1_500, random_seed=1, progressbar=False
+        )
+    draws = np.abs(fitted.posterior["factors"].to_numpy())
+    grid = np.linspace(1e-3, 6.0, 20_001)
+    log_density = log_density_of_a_factor(grid, data)
+    density = np.exp(log_density - log_density.max())
+    mean = np.sum(grid * density) / np.sum(density)
+    moment = np.sum((grid - mean) ** 2 * density) / np.sum(density)
+    fourth = np.sum((grid - mean) ** 4 * density) / np.sum(density)
+    squares = (draws - mean) ** 2
+    for number in range(2):
+        ess = float(cm.metrics.bulk_ess(squares[..., number, None])[0])
+        error = np.sqrt((fourth - moment**2) / ess)
+        assert squares[..., number].mean() == pytest.approx(moment, abs=4.0 * error)
+        assert squares[..., number].mean() > 0.8 * moment, "larger steps: 0.75"
 
 
 @pytest.mark.full

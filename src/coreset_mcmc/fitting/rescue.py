@@ -1,8 +1,10 @@
 """When trajectories of fixed length mix badly: NUTS on the coreset, adapted anew, and slices where that fails too.
 
 A target whose scale changes from place to place (Neal's funnel, as in hierarchical models) has no one step size and no
-one covariance, and chains crawl where it is narrow. Trees that end where they turn, with small steps, cope better. At
-a hard edge, where the density falls to zero from one step to the next, both end outside again and again; slices along
+one covariance, and chains crawl where it is narrow. Trees that end where they turn, with small steps, cope better. On
+a long curved ridge whose ends are narrower than its middle most steps go well, and the few that diverge are those that
+would have reached the ends: the draws look mixed and are too close together. So few divergences are many, and where
+there are any the steps of the trees are smaller still. At a hard edge, where the density falls to zero from one step to the next, both end outside again and again; slices along
 random lines, shaped by the draws there are, stop at the edge and ask for no gradient. Each is compiled only if it is
 needed, and of all draws those are kept that mix best.
 
@@ -32,12 +34,16 @@ FEWEST_DRAWS = 100
 """With fewer draws in a chain nothing can be said about its mixing."""
 POOR_SHARE, POOR_SIZE = 0.1, 100
 """A chain mixes badly if fewer than a tenth of its draws, and fewer than a hundred, are effective."""
-POOR_DIVERGING = 0.01
+POOR_DIVERGING = 0.002
+"""Of all steps. With one in a hundred the spread along a ridge was seen to be an eighth too small."""
 SHAPING_WINDOWS = (60, 120, 240)
 """Steps of the windows whose draws shape the trees, the first half of each left out."""
 MOST_COORDINATES = 50
 """For slices: each of their steps goes along as many lines."""
-TARGET_ACCEPTANCE = 0.95
+CRAWL_ACCEPTANCE, DIVERGING_ACCEPTANCE = 0.95, 0.99
+"""What the steps of the trees are tuned for, where trajectories crawled and where they diverged."""
+ENOUGH_TO_SHAPE = 2
+"""Draws for each coordinate that a window must have to give trees another shape."""
 
 
 class Mixing(NamedTuple):
@@ -77,13 +83,21 @@ def mixing_of(history: Any) -> Mixing:
 
 
 def sample_by_trees(
-    key: Key, sampler: TunedSampling, problem: SamplingProblem, *, tune: int, draws: int, progressbar: bool
+    key: Key,
+    sampler: TunedSampling,
+    problem: SamplingProblem,
+    *,
+    diverges: bool,
+    tune: int,
+    draws: int,
+    progressbar: bool,
 ) -> Run:
     """NUTS on the coreset from where the chains are, shaped anew in windows that double: all by one program.
 
-    The run's counts and times include those of the windows.
+    The shape stays as it is where a window has too few draws for so many parameters. ``diverges``: whether trajectories
+    did. The run's counts and times include those of the windows.
     """
-    trees = replace(sampler, by_trees=True, acceptance_rate=TARGET_ACCEPTANCE)
+    trees = replace(sampler, by_trees=True, acceptance_rate=DIVERGING_ACCEPTANCE if diverges else CRAWL_ACCEPTANCE)
     lengths = (*SHAPING_WINDOWS, max(tune, trees.num_tuning) + draws)
     runs: list[Run] = []
     for length, one_key in zip(lengths, split(key, len(lengths)), strict=True):
@@ -95,7 +109,9 @@ def sample_by_trees(
         if made.is_interrupted:
             break
         kept = flat_draws(made.history.position)[length // 2 :]
-        trees = replace(trees, scale=shrunk_factor(jnp.asarray(kept.reshape(-1, kept.shape[2]))))
+        kept = kept.reshape(-1, kept.shape[2])
+        if len(kept) >= ENOUGH_TO_SHAPE * kept.shape[1]:
+            trees = replace(trees, scale=shrunk_factor(jnp.asarray(kept)))
         problem = replace(problem, initial_positions=made.state.chains.position)
     return joined(runs, runs[-1])
 

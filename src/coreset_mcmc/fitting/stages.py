@@ -106,7 +106,7 @@ def _rescued(request: Request, trained: Trained, made: Sampling, key: Key) -> Sa
         found.append((mixing_of(tried.history), tried))
 
     if found[0][0].is_poor:
-        add(_by_trees(request, trained, made, fold_in(key, 1)))
+        add(_by_trees(request, trained, made, fold_in(key, 1), diverges=found[0][0].diverges))
     if not found[-1][1].run.is_interrupted and found[-1][0].diverges and _num_coordinates(made) <= MOST_COORDINATES:
         add(_by_slices(request, trained, _best_of(found), fold_in(key, 2)))
     best = _best_of([pair for pair in found if not pair[1].run.is_interrupted])
@@ -121,12 +121,13 @@ def _num_coordinates(made: Sampling) -> int:
     return int(flat_draws(made.history.position).shape[2])
 
 
-def _by_trees(request: Request, trained: Trained, made: Sampling, key: Key) -> Sampling:
+def _by_trees(request: Request, trained: Trained, made: Sampling, key: Key, *, diverges: bool) -> Sampling:
     assert isinstance(trained.sampler, TunedSampling)
     trees = sample_by_trees(
         key,
         trained.sampler,
         replace(trained.problem, initial_positions=made.run.state.chains.position),
+        diverges=diverges,
         tune=request.tune,
         draws=request.draws,
         progressbar=request.progressbar,
