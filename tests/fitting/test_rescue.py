@@ -73,7 +73,9 @@ def test_a_window_with_few_draws_does_not_shape_trees(monkeypatch):
         draws = np.random.default_rng(num_steps).normal(size=(num_steps, 1, 40))
         chains = SimpleNamespace(position={"x": draws[-1]})
         nothing = {"record": None, "num_evaluations": 0, "seconds": 0.0, "compile_seconds": 0.0, "reason": "done"}
-        return Run(SimpleNamespace(chains=chains), info(draws), num_steps=num_steps, step_seconds=np.zeros(1), **nothing)
+        return Run(
+            SimpleNamespace(chains=chains), info(draws), num_steps=num_steps, step_seconds=np.zeros(1), **nothing
+        )
 
     monkeypatch.setattr(rescue, "run", made_up)
     problem = SamplingProblem(None, {"x": np.zeros((1, 40))})

@@ -383,7 +383,9 @@ def test_trees_sample_the_term_too(fitted):
         target = CoresetTarget(rows, jnp.asarray(coreset.weights), model, jax.tree.map(jnp.asarray, coreset.term))
         starts = {"beta": jnp.asarray(fit.posterior["beta"].to_numpy()[:, -1])}
         sampler, problem = TunedSampling(jnp.eye(12)), SamplingProblem(target, starts)
-        made = sample_by_trees(jax.random.key(0), sampler, problem, diverges=False, tune=0, draws=250, progressbar=False)
+        made = sample_by_trees(
+            jax.random.key(0), sampler, problem, diverges=False, tune=0, draws=250, progressbar=False
+        )
     draws = made.history.position["beta"][sampler.num_tuning :].reshape(-1, 12)
     shift = (draws.mean(axis=0) - fit.posterior["beta"].mean(("chain", "draw"))) / draws.std(axis=0)
     assert float(np.abs(shift).max()) < 0.4

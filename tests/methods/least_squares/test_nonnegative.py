@@ -117,6 +117,21 @@ def test_from_inside_alone(rng, num_limits):
     assert not num_limits or np.any(limits.coefficients / equations.scale @ expected > 1.0)
 
 
+@pytest.mark.parametrize("start", ["nothing", "the wrong ones", "everything"])
+def test_a_path_among_a_few_finds_what_it_was_not_given(rng, monkeypatch, start):
+    """Where exchanges never settle: coordinates that the start leaves out come in, and limits that it does not see."""
+    matrix, response = low_rank_problem(rng)
+    equations = NormalEquations.of(matrix, response)
+    limits = Limits(rng.exponential(size=(5, 40)), 10.0)
+    expected = nonnegative_ridge(equations, np.ones(40), 1e-3, limits).weights
+    near = {"nothing": np.zeros(40), "the wrong ones": np.where(expected > 0, 0.0, 1e-9), "everything": np.ones(40)}
+    exchanged = nonnegative._exchanged
+    monkeypatch.setattr(nonnegative, "_exchanged", lambda *arguments: exchanged(*arguments)._replace(has_settled=False))
+    found = nonnegative_ridge(equations, np.ones(40), 1e-3, limits, near=near[start])
+    assert found.ridge == 1e-3
+    np.testing.assert_allclose(found.weights, expected, atol=1e-4 * expected.max())
+
+
 @pytest.mark.full
 def test_a_ridge_that_grows_is_named(rng, monkeypatch):
     """Where not even that leads on: the minimiser for the ridge that the answer names."""

@@ -3,8 +3,9 @@
 In coordinates in which the curvature of all rows is the unit matrix, the largest eigenvalue of that of the weighted
 rows must stay below one. Least squares know nothing of it: few rows in many dimensions overshoot in some directions (by
 a factor of (1 + sqrt(d / M))^2 if they are weighted without bias). So directions that overshoot become limits of the
-solve, sum_m w_m (v' A_m v) <= 1 for an eigenvector v, and the solve is repeated with more and more of them. All that
-is needed of a model are the curvature of the weighted rows and second derivatives of single rows along a direction:
+solve, sum_m w_m (v' A_m v) <= 1 for an eigenvector v, and the solve is repeated with more and more of them. Each solution
+overshoots somewhere else, by little; their running mean hardly overshoots anywhere, and explains as much, since both
+are convex. So the limits are those of the mean, and the mean is what is taken. All that is needed of a model are the curvature of the weighted rows and second derivatives of single rows along a direction:
 no matrix for each row. In the end the weights are scaled down by what is left of the overshoot, which costs little: a
 share e of the weights is a share e of the remainders. A direction that limits one solve limits any other, whatever its
 rows: the next begins with those that were nearest to their limit. (An exact solution would be a semi-definite program,
@@ -46,6 +47,12 @@ the third where they only tell which rows are missing.
 
 MOST_LOST = 0.1
 """What scaling may cost, beside what the weights leave unexplained."""
+
+NEGLIGIBLE_LOST = 1e-3
+"""What scaling may cost in any case, in nats: a tenth of where training ends."""
+
+NEWEST = 0.3
+"""The share of the newest solution in the running mean of solutions."""
 
 STIFFNESS = 100.0
 """What an excess of one costs, in mean squares of what the weights have to explain."""
@@ -146,16 +153,18 @@ def solve_within(
     directions = curvature.known[np.any(curvature.known != 0, axis=1)]
     limits, near = Limits(curvature.along(directions)[:, is_free], stiffness), anchor[is_free]
     equations = NormalEquations.of(values[:, is_free], rest)
-    weights, used, largest = np.ones(len(anchor)), ridge, np.inf
+    weights, used, largest, mean = np.ones(len(anchor)), ridge, np.inf, None
     for _ in range(MOST_SOLVES):
         near, used = nonnegative_ridge(equations, anchor[is_free], ridge, limits, near=near)
-        weights[is_free] = near
+        is_mean_of_one = mean is None or curvature.is_rough
+        mean = near if is_mean_of_one else NEWEST * near + (1.0 - NEWEST) * mean
+        weights[is_free] = mean
         found = curvature.of(weights)
         if not np.all(np.isfinite(found)):
             return Within(np.full(len(anchor), np.nan), used, curvature.known)
         spectrum, vectors = largest_pairs(found, NEW_LIMITS)
         largest = float(spectrum[-1])
-        good = ROUGH_CURVATURE if curvature.is_rough else _good_enough(values[:, is_free], rest, near)
+        good = ROUGH_CURVATURE if curvature.is_rough else _good_enough(values[:, is_free], rest, mean)
         if largest <= good:
             break
         beyond = vectors[:, spectrum > 1.0].T
@@ -172,7 +181,8 @@ def _good_enough(values: np.ndarray, rest: np.ndarray, weights: np.ndarray) -> f
     """The largest eigenvalue with which weights may be scaled: a share of them is a share of what they explain."""
     explained = values @ weights
     left = float(np.mean((rest - explained) ** 2))
-    share = np.sqrt(MOST_LOST * left / max(float(np.mean(explained**2)), np.finfo(float).tiny))
+    lost = max(MOST_LOST * left, 2.0 * NEGLIGIBLE_LOST)
+    share = np.sqrt(lost / max(float(np.mean(explained**2)), np.finfo(float).tiny))
     return float(
         np.clip(MOST_CURVATURE / max(1.0 - share, MOST_CURVATURE / GOOD_CURVATURE), BEST_CURVATURE, GOOD_CURVATURE)
     )

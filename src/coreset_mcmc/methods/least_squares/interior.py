@@ -80,7 +80,8 @@ class _Newton(NamedTuple):
         excess = here.t - (1.0 + softness * here.y - limits @ here.x)
         width = here.t + softness * here.y
         share = here.y / width
-        matrix = curvature + (limits.T * share) @ limits
+        shared = limits * np.sqrt(share)[:, None]
+        matrix = curvature + shared.T @ shared
         matrix[np.diag_indices(here.x.size)] += here.z / here.x
         factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
         return cls(here, limits, softness, slope, excess, width, share, factor)

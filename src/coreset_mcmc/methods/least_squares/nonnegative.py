@@ -28,6 +28,13 @@ MAX_POOR_EXCHANGES = 5
 MOST_RIDGE = 1e6
 """Beside which the anchor is the answer."""
 
+NEARLY_LIMITED = 0.9
+"""Limits that are used up so far nearby are kept in sight."""
+FORGOTTEN = 1e-9
+"""Slope, beside the largest entry of the right-hand side, with which a coordinate that was left out comes in."""
+NEGLIGIBLE = 1e-9
+"""Beside the largest coordinate, at the end of a path that exchanges did not finish: on the border nothing is zero."""
+
 ROUNDING = 1e-12
 """Negative numbers closer to zero than this are rounding errors and count as zero.
 
@@ -155,17 +162,35 @@ def _pivot(quadratic: _Quadratic, near: np.ndarray, ridge: float, max_iterations
 
 
 def _from_inside(quadratic: _Quadratic, near: np.ndarray, ridge: float, max_iterations: int) -> _Pivoted:
-    """Where a path through the inside ends, to the last digit if exchanges settle there."""
+    """Where a path through the inside ends, to the last digit if exchanges settle there.
+
+    A step along the path costs the cube of the number of coordinates. Mostly less than half of them are free in the
+    end, and those are nearly known. So the path is followed with them alone, and again with what that has forgotten.
+    """
     curvature = quadratic.gram.copy()
     curvature[np.diag_indices(len(curvature))] += ridge
-    pull = quadratic.target + ridge * quadratic.start
-    ends = solve_from_inside(curvature, pull, quadratic.limits, quadratic.stiffness, near)
-    is_free = ends.point.x * ends.point.z.max(initial=0.0) > ends.point.z * ends.point.x.max(initial=0.0)
-    is_exceeded = ends.point.y > quadratic.stiffness * ends.point.t
-    found = _exchanged(quadratic, is_free, is_exceeded, ridge, max_iterations)
-    if found.has_settled or not ends.has_arrived:
-        return found
-    return _Pivoted(np.where(is_free, ends.point.x, 0.0), is_free, is_exceeded, True)
+    pull, limits = quadratic.target + ridge * quadratic.start, quadratic.limits
+    strength = float(np.abs(pull).max(initial=0.0))
+    is_in, is_limit = (near > 0) | (not np.any(near > 0)), limits @ near > NEARLY_LIMITED
+    while True:
+        rows, columns = np.flatnonzero(is_limit), np.flatnonzero(is_in)
+        some_limits = limits[np.ix_(rows, columns)]
+        ends = solve_from_inside(
+            curvature[np.ix_(columns, columns)], pull[columns], some_limits, quadratic.stiffness, near[columns]
+        )
+        here, point, is_free, is_exceeded = ends.point, np.zeros(len(near)), is_in.copy(), is_limit.copy()
+        is_free[columns] = here.x * here.z.max(initial=0.0) > here.z * here.x.max(initial=0.0)
+        is_exceeded[rows] = here.y > quadratic.stiffness * here.t
+        found = _exchanged(quadratic, is_free, is_exceeded, ridge, max_iterations)
+        if found.has_settled or not ends.has_arrived:
+            return found
+        slope = curvature[:, columns] @ here.x - pull + here.y @ limits[rows]
+        is_forgotten = ~is_in & (slope < -FORGOTTEN * strength)
+        is_neglected = ~is_limit & (limits[:, columns] @ here.x > 1.0)
+        if not (is_forgotten.any() or is_neglected.any()):
+            point[columns] = np.where(here.x > NEGLIGIBLE * here.x.max(), here.x, 0.0)
+            return _Pivoted(point, is_free, is_exceeded, True)
+        is_in, is_limit = is_in | is_forgotten, is_limit | is_neglected
 
 
 def _exchanged(
