@@ -1,12 +1,12 @@
 """When trajectories of fixed length mix badly: NUTS on the coreset, adapted anew, and slices where that fails too.
 
 A target whose scale changes from place to place (Neal's funnel, as in hierarchical models) has no one step size and no
-one covariance, and chains crawl where it is narrow. Trees that end where they turn, with small steps, cope better. On
-a long curved ridge whose ends are narrower than its middle most steps go well, and the few that diverge are those that
+one covariance, and chains crawl where it is narrow. Trees that end where they turn, with small steps, cope better. On a
+long curved ridge whose ends are narrower than its middle most steps go well, and the few that diverge are those that
 would have reached the ends: the draws look mixed and are too close together. So few divergences are many, and where
-there are any the steps of the trees are smaller still. At a hard edge, where the density falls to zero from one step to the next, both end outside again and again; slices along
-random lines, shaped by the draws there are, stop at the edge and ask for no gradient. Each is compiled only if it is
-needed, and of all draws those are kept that mix best.
+there are any the steps of the trees are smaller still. At a hard edge, where the density falls to zero from one step to
+the next, both end outside again and again; slices along random lines, shaped by the draws there are, stop at the edge
+and ask for no gradient. Each is compiled only if it is needed, and of all draws those are kept that mix best.
 
 Mixing is judged within chains: chains that are well mixed around different modes are not helped by another sampler.
 """

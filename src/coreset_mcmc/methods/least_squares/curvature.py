@@ -3,14 +3,14 @@
 In coordinates in which the curvature of all rows is the unit matrix, the largest eigenvalue of that of the weighted
 rows must stay below one. Least squares know nothing of it: few rows in many dimensions overshoot in some directions (by
 a factor of (1 + sqrt(d / M))^2 if they are weighted without bias). So directions that overshoot become limits of the
-solve, sum_m w_m (v' A_m v) <= 1 for an eigenvector v, and the solve is repeated with more and more of them. Each solution
-overshoots somewhere else, by little; their running mean hardly overshoots anywhere, and explains as much, since both
-are convex. So the limits are those of the mean, and the mean is what is taken. All that is needed of a model are the curvature of the weighted rows and second derivatives of single rows along a direction:
-no matrix for each row. In the end the weights are scaled down by what is left of the overshoot, which costs little: a
-share e of the weights is a share e of the remainders. A direction that limits one solve limits any other, whatever its
-rows: the next begins with those that were nearest to their limit. (An exact solution would be a semi-definite program,
-for which the M matrices of the rows would have to be kept, and no solver of the field takes M = 1 000 and d = 300 in
-seconds.)
+solve, sum_m w_m (v' A_m v) <= 1 for an eigenvector v, and the solve is repeated with more and more of them. Each
+solution overshoots somewhere else, by little; their running mean hardly overshoots anywhere, and explains as much,
+since both are convex. So the limits are those of the mean, and the mean is what is taken. All that is needed of a model
+are the curvature of the weighted rows and second derivatives of single rows along a direction: no matrix for each row.
+In the end the weights are scaled down by what is left of the overshoot, which costs little: a share e of the weights is
+a share e of the remainders. A direction that limits one solve limits any other, whatever its rows: the next begins with
+those that were nearest to their limit. (An exact solution would be a semi-definite program, for which the M matrices of
+the rows would have to be kept, and no solver of the field takes M = 1 000 and d = 300 in seconds.)
 
 *Whole rows* count once, as they do in the sum over all rows: those that were in the coreset for sure, and whose
 remainder alone matters, as that of the only row of a level does. Scaling would take a tenth of it away. What they leave
