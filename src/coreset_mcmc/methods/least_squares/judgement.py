@@ -23,9 +23,10 @@ NEAR = 1.0
 """An estimate in nats below which weights are near their best; beside a Gaussian term all but stray ones are."""
 
 IMPROVEMENT = 0.8
-MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR = 3, 6
+MAX_POOR_ROUNDS_NEAR, MAX_POOR_ROUNDS_FAR, MAX_POOR_ROUNDS_BESIDE_TERM = 3, 6, 2
 """Training ends near the posterior after three rounds in a row without an estimate below 0.8 of the best. Far from it
 any improvement counts, and six rounds may fail, which is enough for the damping to go from its first value to its most.
+Beside a Gaussian term windows are large and an estimate is known to a few hundredths: two such rounds are no chance.
 """
 
 
@@ -84,10 +85,12 @@ def judge(
     is_best = is_usable and estimate < best_so_far
     best_weights = state.weights if is_best else state.best_weights
     best_estimate = estimate if is_best and is_judged else best_so_far
-    near = ASTRAY if known_expansion(state) is not None else NEAR
+    has_term = known_expansion(state) is not None
+    near, most_poor_near = (ASTRAY, MAX_POOR_ROUNDS_BESIDE_TERM) if has_term else (NEAR, MAX_POOR_ROUNDS_NEAR)
     num_poor = int(state.num_poor) + 1 if is_judged and _is_poor(estimate, best_so_far, near) else 0
     is_given_up = may_give_up and int(state.round) > NUM_SHAPING_ROUNDS and not best_estimate < ASTRAY
-    has_ended = best_estimate < tolerance or _is_stuck(num_poor, best_estimate, near) or is_given_up
+    most_poor = most_poor_near if best_estimate < near else MAX_POOR_ROUNDS_FAR
+    has_ended = best_estimate < tolerance or num_poor >= most_poor or is_given_up
     is_over = bool(has_ended or int(state.round) + 1 >= num_rounds + NUM_SHAPING_ROUNDS)
     is_exchanging = is_best and is_judged and not is_over and bool(np.any(best_weights == 0)) and may_exchange
     return Judgement(
@@ -112,10 +115,6 @@ def _is_poor(estimate: float, best_estimate: float, near: float) -> bool:
     """Whether an estimate, which may be NaN, is too little of an improvement."""
     enough = IMPROVEMENT if best_estimate < near else 1.0
     return not estimate < enough * best_estimate
-
-
-def _is_stuck(num_poor: int, best_estimate: float, near: float) -> bool:
-    return num_poor >= (MAX_POOR_ROUNDS_NEAR if best_estimate < near else MAX_POOR_ROUNDS_FAR)
 
 
 def _changed_damping(damping: float, is_best: bool) -> float:
