@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from coreset_mcmc.commands import cli
@@ -18,12 +19,13 @@ from coreset_mcmc.commands.terminal import EXIT_USER_ERROR
 from coreset_mcmc.core.errors import InputError, RunError
 from coreset_mcmc.datasets import RegressionData
 from coreset_mcmc.datasets.paper import DATA_VARIABLE
-from coreset_mcmc_benchmarks.paper import cases, figures
+from coreset_mcmc_benchmarks.paper import cases, command, figures
 from coreset_mcmc_benchmarks.paper import measure as measuring
 from coreset_mcmc_benchmarks.paper.budget import FULL, QUICK
 from coreset_mcmc_benchmarks.paper.figures import FIGURES, draw_figures
 from coreset_mcmc_benchmarks.paper.gaussian import FEW_VARIANTS, VARIANTS
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
+from coreset_mcmc_benchmarks.paper.left import wanted_jobs
 from coreset_mcmc_benchmarks.paper.measure import Setup, measure
 from coreset_mcmc_benchmarks.paper.plan import Contestant, Plan
 from coreset_mcmc_benchmarks.paper.references import Reference
@@ -48,6 +50,18 @@ def test_a_quick_run_has_every_row_once_and_published_rows_on_every_problem():
     for method, contestant in CONTESTANTS.items():
         everywhere = 3 if contestant.needs_gradient else 4
         assert counts[method] == (1 if contestant.is_extra else everywhere)
+
+
+def test_without_repeats_what_the_comparison_wants_is_run(tmp_path, monkeypatch):
+    """The same jobs that the page counts: not ten seeds of everything."""
+    asked = []
+    monkeypatch.setattr(command, "_run", lambda console, jobs, *others: asked.extend(jobs) or 0)
+    command._run_missing(Console(quiet=True), command.Request(experiments=["sparse"], out=tmp_path))
+    assert set(asked) == {job for job in wanted_jobs() if job.experiment == "sparse"}
+    assert max(Counter((job.method, job.coreset_size) for job in asked).values()) == 10
+    asked.clear()
+    command._run_missing(Console(quiet=True), command.Request(experiments=["sparse"], repeats=4, out=tmp_path))
+    assert len(asked) == 4 * (8 * 6 + 2)
 
 
 def test_every_figure_panel_has_a_quick_curve():

@@ -20,6 +20,7 @@ from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.figures import draw_figures
 from coreset_mcmc_benchmarks.paper.findings import write_findings
 from coreset_mcmc_benchmarks.paper.jobs import EXPERIMENTS, Job, all_jobs, expected_seconds
+from coreset_mcmc_benchmarks.paper.left import is_wanted
 from coreset_mcmc_benchmarks.paper.measure import Setup
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 from coreset_mcmc_benchmarks.paper.summary import write_summary
@@ -35,6 +36,7 @@ class Request:
     methods: Sequence[str] = ()
     coreset_sizes: Sequence[int] = ()
     repeats: int | None = None
+    """By default as many as the comparison wants of each."""
     out: Path = Path("paper")
     data: Path | None = None
     quick: bool = False
@@ -68,6 +70,8 @@ def _run_missing(console: Console, request: Request) -> None:
         repeats,
         is_complete=budget.is_complete,
     )
+    if request.repeats is None and not request.quick:
+        jobs = [job for job in jobs if is_wanted(job)]
     table = runs_table(request.out)
     left = table.missing(jobs)
     setup = Setup(budget, request.data, request.out / "references")

@@ -8,6 +8,7 @@ import pandas as pd
 
 from coreset_mcmc_benchmarks.paper.budget import FULL
 from coreset_mcmc_benchmarks.paper.cases import CASES
+from coreset_mcmc_benchmarks.paper.diagnostics import METHODS
 from coreset_mcmc_benchmarks.paper.jobs import Job, all_jobs, expected_seconds
 from coreset_mcmc_benchmarks.paper.settings import CONTESTANTS
 
@@ -18,7 +19,7 @@ MANY, FEW = 10, 3
 
 def is_wanted(job: Job) -> bool:
     """Ten seeds of what the paper is about and of methods without a coreset, three of everything else."""
-    if not CONTESTANTS[job.method].has_coreset:
+    if not METHODS[job.method].has_coreset:
         return job.seed <= MANY
     has_many = job.method in MANY_SEEDS and job.coreset_size in MANY_SEEDS_AT
     return job.seed <= (MANY if has_many else FEW)

@@ -53,7 +53,9 @@ def paper(
     coreset_sizes: Annotated[
         list[str] | None, typer.Option(help="For example 50,500; the paper's six by default.")
     ] = None,
-    repeats: Annotated[int | None, typer.Option(help="Seeds 1, 2, ... of each run; 10 by default.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(help="Seeds 1, 2, ... of each run; by default 10 or 3, as the comparison wants.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables, references and figures.")] = Path("paper"),
     data: Annotated[Path | None, typer.Option(help="Folder with poisson_reg.csv; otherwise it is downloaded.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; one for each core by default.")] = None,
