@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from coreset_mcmc_benchmarks.many.contestants import EFFECTIVE_DRAWS
+from coreset_mcmc_benchmarks.many.contestants import CONTESTANTS, EFFECTIVE_DRAWS
 from coreset_mcmc_benchmarks.many.problems import Goal, Problem
 from coreset_mcmc_benchmarks.markdown import table_lines
 from coreset_mcmc_benchmarks.runs_table import RunsTable
@@ -20,7 +21,7 @@ compilation included, from data in memory to draws; those of NUTS are a bound fr
 posterior and all standard deviations for nothing, only drawing counts, and each of its draws as an effective one,
 scaled to {EFFECTIVE_DRAWS:,}. "KL" is the larger of the fit's own estimate and one from all rows at 400 draws; for
 the paper's problems the two-moment KL to NUTS on all rows, whose own noise is 0.006 to 0.016. Errors are the largest
-over all parameters, against references with as many effective draws as the last column says: with n of them the
+over all parameters, against references with as many effective draws as its column says: with n of them the
 largest error of d right means is itself about sqrt(2 log d / n). Medians over seeds, with the range of KL in
 brackets.
 """
@@ -32,7 +33,7 @@ def page(table: RunsTable, problems: Mapping[str, Problem]) -> list[str]:
     frame["kl"] = frame[["kl_estimate", "kl_all_rows"]].max(axis=1, skipna=False)
     frame["kl"] = frame["two_moment_kl"].where(frame["two_moment_kl"].notna(), frame["kl"])
     lines = [TITLE, EXPLANATION, "## Goals", "", *_goals(frame, problems), "", "## All contestants", ""]
-    return [*lines, *_contestants(frame)]
+    return [*lines, *_contestants(frame, problems)]
 
 
 def _goals(frame: pd.DataFrame, problems: Mapping[str, Problem]) -> list[str]:
@@ -71,9 +72,12 @@ def _is_met(part: str, reached: float, asked: float) -> bool:
     return reached >= asked if part == "times_nuts" else reached <= asked
 
 
-def _contestants(frame: pd.DataFrame) -> list[str]:
-    head = ["problem", "coreset rows", "contestant", "seconds", "peak GB", "KL", "k-hat", "mean error", "sd error"]
-    head += ["smallest ESS", "reference draws", "note"]
+def _contestants(frame: pd.DataFrame, problems: Mapping[str, Problem]) -> list[str]:
+    head = ["problem", "coreset rows", "contestant", "seeds", "seconds", "peak GB", "KL", "k-hat", "mean error"]
+    head += ["sd error", "smallest ESS", "reference draws", "note"]
+    places = {name: place for place, name in enumerate([*problems, *CONTESTANTS])}
+    order = frame["problem"].map(places), frame["rows"], frame["contestant"].map(places), frame["seed"]
+    frame = frame.iloc[np.lexsort([np.asarray(part, float) for part in order[::-1]])]
     rows = []
     for (name, size, contestant), runs in frame.groupby(["problem", "rows", "contestant"], sort=False):
         middle = runs.median(numeric_only=True)
@@ -82,7 +86,7 @@ def _contestants(frame: pd.DataFrame) -> list[str]:
         if runs["kl"].notna().sum() > 1:
             shown[2] += f" ({_short(runs['kl'].min())} to {_short(runs['kl'].max())})"
         note = str(runs["note"].iloc[0]) if contestant == "nuts" or runs["seconds"].isna().any() else ""
-        rows.append([str(name), str(size), str(contestant), *shown, note if note != "nan" else ""])
+        rows.append([str(name), str(size), str(contestant), str(len(runs)), *shown, note if note != "nan" else ""])
     return table_lines(head, rows)
 
 
