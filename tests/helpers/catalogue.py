@@ -21,6 +21,7 @@ from coreset_mcmc.driver.run import Run
 from coreset_mcmc.kernels import (
     GaussianAutoregression,
     HitAndRunSlice,
+    HMCAndLines,
     Kernel,
     MixedSlice,
     RandomWalk,
@@ -81,6 +82,10 @@ CATALOGUE = [
     ),
     Entry("whitened_hmc", lambda dim, factor: WhitenedHMC(_factor(dim), 0.5 * factor)),
     Entry("whitened_nuts", lambda dim, factor: WhitenedNUTS(_factor(dim), 0.4 * factor)),
+    Entry(
+        "hmc_and_lines",
+        lambda dim, factor: HMCAndLines(_factor(dim), 0.5 * factor, np.arange(dim)[-2:], factor * np.ones(dim)[-2:]),
+    ),
     Entry("mala", lambda dim, factor: _blackjax("mala", step_size=0.2 * factor)),
     Entry("barker", lambda dim, factor: _blackjax("barker", step_size=0.7 * factor)),
     Entry(

@@ -12,6 +12,7 @@ from coreset_mcmc.kernels.blackjax_adapter import BlackJAX, from_blackjax
 from coreset_mcmc.kernels.choice import kernel_for_structure, kernel_or_default
 from coreset_mcmc.kernels.gaussian import GaussianAutoregression
 from coreset_mcmc.kernels.gibbs import SpikeAndSlabGibbs
+from coreset_mcmc.kernels.hmc_and_lines import HMCAndLines
 from coreset_mcmc.kernels.mixed_slice import MixedSlice
 from coreset_mcmc.kernels.random_walk import RandomWalk
 from coreset_mcmc.kernels.slice import HitAndRunSlice, UnivariateSlice
@@ -21,6 +22,7 @@ from coreset_mcmc.kernels.whitened_nuts import WhitenedNUTS
 __all__ = [
     "BlackJAX",
     "GaussianAutoregression",
+    "HMCAndLines",
     "HitAndRunSlice",
     "Kernel",
     "KernelInfo",

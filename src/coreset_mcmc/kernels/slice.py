@@ -27,7 +27,7 @@ class _Progress(NamedTuple):
     num_found: jax.Array
 
 
-def _slice_along(
+def slices_along(
     key: Key,
     state: KernelState,
     target: CoresetTarget,
@@ -113,7 +113,7 @@ class HitAndRunSlice(Kernel):
         directions = noise / jnp.linalg.norm(noise, axis=1, keepdims=True)
         if self.scale is not None:
             directions = directions @ jnp.asarray(self.scale, flat.dtype).T
-        return _slice_along(
+        return slices_along(
             line_key, state, target, self.num_directions, lambda number: unravel(directions[number]), self
         )
 
@@ -141,4 +141,4 @@ class UnivariateSlice(Kernel):
         def coordinate_direction(number: jax.Array) -> Position:
             return unravel(jax.nn.one_hot(number, flat.size, dtype=flat.dtype))
 
-        return _slice_along(key, state, target, flat.size, coordinate_direction, self)
+        return slices_along(key, state, target, flat.size, coordinate_direction, self)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from coreset_mcmc.core.on_use import on_use
 from coreset_mcmc.core.types import Key, pytree, static
 from coreset_mcmc.kernels.base import Kernel, init_chains, step_chains
+from coreset_mcmc.kernels.hmc_and_lines import HMCAndLines
 from coreset_mcmc.kernels.whitened_hmc import WhitenedHMC
 from coreset_mcmc.kernels.whitened_nuts import WhitenedNUTS
 from coreset_mcmc.methods.hopeless import hopeless_depth
@@ -36,6 +37,13 @@ class TunedState(NamedTuple):
     done: jax.Array
 
 
+class Lines(NamedTuple):
+    """Parameters that move along lines of their own, too: where they are in the position, and their deviations (k,)."""
+
+    places: jax.Array
+    widths: jax.Array
+
+
 @pytree
 @dataclass(frozen=True)
 class TunedSampling(SamplesCoreset):
@@ -46,19 +54,25 @@ class TunedSampling(SamplesCoreset):
         acceptance_rate: what the step size is tuned for.
         by_trees: by NUTS.
         num_tuning: how many of the first draws search for the step size.
+        lines: parameters that trajectories cannot cross in steps that suit the others.
     """
 
     scale: jax.Array
     acceptance_rate: float | jax.Array = TARGET_ACCEPTANCE
     by_trees: bool = static(default=False)
     num_tuning: int = NUM_TUNING
+    lines: Lines | None = None
 
     may_be_replaced = True
     takes_few_steps = True
     """Trajectories spend their time in matrix products, which gain nothing from a longer compilation."""
 
     def _kernel(self, step_size: jax.Array) -> Kernel:
-        return WhitenedNUTS(self.scale, step_size) if self.by_trees else WhitenedHMC(self.scale, step_size)
+        if self.by_trees:
+            return WhitenedNUTS(self.scale, step_size)
+        if self.lines is not None:
+            return HMCAndLines(self.scale, step_size, *self.lines)
+        return WhitenedHMC(self.scale, step_size)
 
     def init(self, key: Key, problem: SamplingProblem) -> TunedState:
         del key

@@ -153,11 +153,11 @@ def solve_within(
     directions = curvature.known[np.any(curvature.known != 0, axis=1)]
     limits, near = Limits(curvature.along(directions)[:, is_free], stiffness), anchor[is_free]
     equations = NormalEquations.of(values[:, is_free], rest)
-    weights, used, largest, mean = np.ones(len(anchor)), ridge, np.inf, None
-    for _ in range(MOST_SOLVES):
+    weights, used, largest, mean = np.ones(len(anchor)), ridge, np.inf, near
+    for number in range(MOST_SOLVES):
         near, used = nonnegative_ridge(equations, anchor[is_free], ridge, limits, near=near)
-        is_mean_of_one = mean is None or curvature.is_rough
-        mean = near if is_mean_of_one else NEWEST * near + (1.0 - NEWEST) * mean
+        newest = 1.0 if number == 0 or curvature.is_rough else NEWEST
+        mean = newest * near + (1.0 - newest) * mean
         weights[is_free] = mean
         found = curvature.of(weights)
         if not np.all(np.isfinite(found)):

@@ -39,7 +39,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -66,6 +65,7 @@ from coreset_mcmc.methods.least_squares.exchange import exchange_step
 from coreset_mcmc.methods.least_squares.expansion import unknown_expansion
 from coreset_mcmc.methods.least_squares.judgement import FIRST_DAMPING, NUM_SHAPING_ROUNDS
 from coreset_mcmc.methods.least_squares.rounds import MOST_GUARD_STEPS, Rounds
+from coreset_mcmc.methods.least_squares.sampler import by_trajectories, sampler_after
 from coreset_mcmc.methods.least_squares.start import TOLERANCE, ModeStart
 from coreset_mcmc.methods.least_squares.state import (
     LeastSquaresInfo,
@@ -372,7 +372,7 @@ class LeastSquares(MovesByKernel):
             fix="Pass method=cm.LeastSquares(gaussian_term=False), or another kernel.",
         )
         if kernel is None and self.samples_by_trajectories(problem):
-            return self._by_trajectories(problem, coreset, state.best_positions, state.scale, num_chains)
+            return by_trajectories(problem, coreset, state.best_positions, sampler_after(state), num_chains)
         if kernel is None and (sampler := self._rounds(problem).sampler_in_python(state, problem)) is not None:
             frozen = frozen_problem(problem, coreset, state.best_positions, num_chains)
             return Trained(sampler, frozen, coreset, Law.CORESET)
@@ -385,14 +385,8 @@ class LeastSquares(MovesByKernel):
             return None
         term = no_term(dimension(problem.position)) if self.has_term(problem) else None
         coreset = SelectedRows(np.asarray(problem.indices), np.asarray(problem.initial_weights), term)
-        scale = np.eye(dimension(problem.position))
-        return self._by_trajectories(problem, coreset, problem.initial_positions, scale, num_chains)
-
-    def _by_trajectories(
-        self, problem: Problem, coreset: SelectedRows, positions: Position, scale: Any, num_chains: int
-    ) -> Trained:
-        frozen = jax.device_put(frozen_problem(problem, coreset, positions, num_chains))
-        return Trained(TunedSampling(jax.device_put(np.asarray(scale))), frozen, coreset, Law.CORESET)
+        sampler = TunedSampling(jax.device_put(np.eye(dimension(problem.position))))
+        return by_trajectories(problem, coreset, problem.initial_positions, sampler, num_chains)
 
     def _mode_start(self, problem: Problem) -> ModeStart:
         has_term = self.has_term(problem)

@@ -8,7 +8,8 @@ draws are brought nearer to the mode, by halves, until it is not. Whatever moves
 itself.
 
 It may also be much too narrow: for a level without a single event the likelihood is flat on one side, and the posterior
-is as wide as its prior. Draws of chains tell, parameter by parameter.
+is as wide as its prior. Draws of chains tell, parameter by parameter. Where they are far wider, trajectories keep to
+the Gaussian, and slices along the parameter do the rest (:mod:`coreset_mcmc.methods.least_squares.sampler`).
 """
 
 from __future__ import annotations
