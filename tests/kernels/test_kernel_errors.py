@@ -17,7 +17,7 @@ from tests.helpers.exact_targets import GAUSSIAN, NORMAL_GAMMA, PARETO
 
 MANY_MODELS = [one for one in CATALOGUE if one.only_model is None]
 TAKES_WHOLE_NUMBERS = "mixed_slice"
-WITH_GRADIENTS = ["nuts", "hmc", "mala", "barker", "whitened_hmc", "whitened_nuts"]
+WITH_GRADIENTS = ["nuts", "hmc", "mala", "barker", "hmc_and_lines", "whitened_hmc", "whitened_nuts"]
 
 
 @pytest.mark.parametrize("tested", [one for one in MANY_MODELS if one.name != TAKES_WHOLE_NUMBERS], ids=str)
