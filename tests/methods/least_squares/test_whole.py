@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import kstest
 
 import coreset_mcmc as cm
 from coreset_mcmc.methods.least_squares import whole
 from coreset_mcmc.methods.least_squares.equations import Window
+from coreset_mcmc.methods.least_squares.start import stratified_normals
 from coreset_mcmc.methods.least_squares.whole import MOST_WHOLE, with_whole_rows
 
 SMALL = {"one": 1, "two": 2, "five": 5}
@@ -39,6 +41,16 @@ def test_at_most_half_of_them():
 
 def test_a_remainder_that_is_no_number_is_not_whole():
     np.testing.assert_array_equal(marked([np.nan, 1.0, 0.0], [True, True, True]), [False, True, False])
+
+
+def test_every_coordinate_is_tried_far_to_either_side(rng):
+    """As normal numbers they are what they should be; independent ones leave some coordinate without a far draw."""
+    draws = np.stack([stratified_normals(rng, 8, 300) for _ in range(50)])
+    assert draws.max(axis=1).min() > 1.15
+    assert draws.min(axis=1).max() < -1.15
+    assert kstest(draws.ravel()[::8], "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(draws[:, :, 0].ravel(), draws[:, :, 1].ravel())[0, 1]) < 4.5 / 20.0
+    assert rng.normal(size=(50, 8, 300)).max(axis=1).min() < 0.5
 
 
 def flights_like(seed=3):

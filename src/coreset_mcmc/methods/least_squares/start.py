@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy.special import ndtri
 
 from coreset_mcmc.core.randomness import generator_of
 from coreset_mcmc.core.status import Status
@@ -176,7 +177,9 @@ class ModeStart:
         counts = [problem.coreset_size] if self.chooses_rows else []
         counts += [self.subsample_size] if self.samples_rows(problem) and self.subsample_size else []
         centre, gaussian = state.search.position, gaussian_of(state)
-        noise = self.widening(num_coordinates) * generator.normal(size=(num_remainder_draws(size), num_coordinates))
+        noise = self.widening(num_coordinates) * stratified_normals(
+            generator, num_remainder_draws(size), num_coordinates
+        )
         return sample_by_scores(
             problem.passes,
             task,
@@ -195,6 +198,22 @@ class ModeStart:
         own = replace(problem, indices=state.indices, rows=state.rows)
         weights = RowCurvature(own, expansion, state.is_whole, state.known).scaled(state.weights)
         return state._replace(weights=weights, best_weights=weights)
+
+
+SMALLEST_SHARE = 1e-12
+"""So that no normal number is infinite."""
+
+
+def stratified_normals(generator: np.random.Generator, count: int, num_coordinates: int) -> np.ndarray:
+    """Standard normals (count, d), of which every coordinate has one in each of ``count`` equally likely intervals.
+
+    So a few draws go far to either side along each of hundreds of parameters. Of independent ones some coordinate has
+    none that does, and the rows of a level without an event would look as harmless as all others.
+    """
+    strata = generator.permuted(np.tile(np.arange(count)[:, None], num_coordinates), axis=0)
+    shares = (strata + generator.uniform(size=strata.shape)) / count
+    result: np.ndarray = ndtri(np.clip(shares, SMALLEST_SHARE, 1.0 - SMALLEST_SHARE))
+    return result
 
 
 def taylor_at(problem: Problem, centre: np.ndarray, full: Any, sample: RowSample) -> TaylorSums:
